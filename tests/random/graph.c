@@ -35,11 +35,13 @@ const node *graph_var(ir *g, int64_t k, dtype t, int64_t min, int64_t max, int64
   char name[128];
   int n = snprintf(name, sizeof name, "v%" PRId64 "_%s_%" PRId64 "_%" PRId64 "_is_%" PRId64, k,
                    dtype_name(t), min, max, value);
-  int64_t ints[] = {min, max};
-  return ir_make(
-      g,
-      &(node_spec){
-          .op = OP_VAR, .dtype = t, .ints = ints, .n_int = 2, .text = name, .n_text = (size_t)n});
+  int64_t ints[] = {min, max, min + value * 7 % (max - min + 1)};
+  return ir_make(g, &(node_spec){.op = OP_VAR,
+                                 .dtype = t,
+                                 .ints = ints,
+                                 .n_int = t == DT_INDEX ? 3 : 2,
+                                 .text = name,
+                                 .n_text = (size_t)n});
 }
 
 static int64_t value_of_var(const node *var) {

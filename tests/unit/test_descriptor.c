@@ -8,6 +8,7 @@
   X(tn_open_desc, TN_OPEN_DESC_INIT, 176)    \
   X(tn_plan_desc, TN_PLAN_DESC_INIT, 24)     \
   X(tn_model_desc, TN_MODEL_DESC_INIT, 16)   \
+  X(tn_model_size, TN_MODEL_SIZE_INIT, 48)   \
   X(tn_custom_desc, TN_CUSTOM_DESC_INIT, 56) \
   X(tn_conv_desc, TN_CONV_DESC_INIT, 136)    \
   X(tn_pool_desc, TN_POOL_DESC_INIT, 136)    \

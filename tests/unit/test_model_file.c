@@ -87,7 +87,7 @@ static void models_are_named_in_messages(void **state) {
   assert_int_equal(tn_model_load_bytes(c, "no model", 8, &desc, &m), TN_ERR_FORMAT);
   const size_t n = strlen(tn_message(c));
   desc.name = "sample";
-  desc.sizes = &(tn_model_size){"none such", NULL, 1, 2};
+  desc.sizes = &(tn_model_size){sizeof(tn_model_size), "none such", NULL, 1, 2, 0};
   desc.n_sizes = 1;
   bytes layer;
   layer_model(&layer);

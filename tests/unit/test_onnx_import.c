@@ -4,6 +4,8 @@
 #include "../models/onnx/writer.h"
 #include "support/tensor_check.h"
 
+#include "formats/model/model.h"
+
 static void check_status(tn_context *c, tn_status s, tn_status expected, const char *word) {
   if (s != expected) fail_msg("status %d, not %d: %s", (int)s, (int)expected, tn_message(c));
   if (s != TN_OK) check_text(tn_message(c), word);
@@ -387,7 +389,7 @@ static void sizes_are_the_callers(void **state) {
   tn_model *m;
   tn_port p = TN_PORT_INIT;
   char name[] = "n";
-  tn_model_size known = {name, NULL, 2, 3};
+  tn_model_size known = {sizeof known, name, NULL, 2, 3, 0};
   check_ok(c, load_known(c, 1, &known, &m));
   memset(name, '-', sizeof name - 1); /* the caller's memory is not kept */
   check_ok(c, tn_model_port(m, TN_PORT_INPUT, 0, &p));
@@ -395,8 +397,40 @@ static void sizes_are_the_callers(void **state) {
   check_status(c, load_known(c, 1, &known, &m), TN_ERR_ARGUMENT, "no input has a size '-'");
   assert_null(m);
   check_status(c, load_known(c, 1, NULL, &m), TN_ERR_ARGUMENT, "sizes is NULL");
-  check_status(c, load_known(c, 1, &(tn_model_size){NULL, NULL, 2, 2}, &m), TN_ERR_ARGUMENT,
-               "(NULL)");
+  check_status(c,
+               load_known(c, 1, &(tn_model_size){sizeof(tn_model_size), NULL, NULL, 2, 2, 0}, &m),
+               TN_ERR_ARGUMENT, "(NULL)");
+}
+
+static void likely_sizes_are_within_bounds(void **state) {
+  tn_context *c = *state;
+  tn_model *m;
+  tn_model_size known = TN_MODEL_SIZE_INIT;
+  known.name = "n";
+  known.likely = 8;
+  check_ok(c, load_known(c, 1, &known, &m));
+  assert_int_equal(m->nodes[0]->dims[0]->n_int, 3);
+  assert_int_equal(node_likely(m->nodes[0]->dims[0]), 8);
+  assert_int_equal(m->nodes[0]->dims[0]->hi, TN_MODEL_SIZE_MAX);
+  known.max = 7;
+  check_status(c, load_known(c, 1, &known, &m), TN_ERR_ARGUMENT,
+               "the likely value 8 of size 'n' is not within its range 0 … 7");
+  known.likely = -1;
+  check_status(c, load_known(c, 1, &known, &m), TN_ERR_ARGUMENT, "the likely value -1");
+  known.min = known.max = known.likely = 5;
+  check_ok(c, load_known(c, 1, &known, &m));
+  assert_true(node_is_bits(m->nodes[0]->dims[0], 5));
+}
+
+static void entries_of_sizes_have_one_size(void **state) {
+  tn_context *c = *state;
+  tn_model *m;
+  tn_model_size known[] = {TN_MODEL_SIZE_INIT, TN_MODEL_SIZE_INIT};
+  known[0].name = known[1].name = "n";
+  known[1].size--;
+  check_status(c, load_known(c, 2, known, &m), TN_ERR_ARGUMENT, "differ in their");
+  known[0].size = known[1].size = 8;
+  check_status(c, load_known(c, 1, known, &m), TN_ERR_ARGUMENT, "tn_model_size");
 }
 
 /** Operands of tn_model_apply are within the bounds too. */
@@ -404,7 +438,7 @@ static void bounds_hold_of_operands(void **state) {
   static const tn_dim n[] = {1, 2, 3, 4};
   tn_context *c = *state;
   tn_model *m;
-  check_ok(c, load_known(c, 1, &(tn_model_size){"n", NULL, 2, 3}, &m));
+  check_ok(c, load_known(c, 1, &(tn_model_size){sizeof(tn_model_size), "n", NULL, 2, 3, 0}, &m));
   for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
     tn_tensor *x = tn_input(c, "x", tn_shape(n[i]), TN_F32), *y;
     tn_model_apply(m, &x, 1, &y, 1);
@@ -428,15 +462,26 @@ static int close_null(void **state) { return (int)tn_close(*state); }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(steps_that_are_none),          TEST(steps_that_are_large),
-      TEST(kernels_that_are_none),        TEST(groups_that_are_none),
-      TEST(weights_of_high_rank),         TEST(operations_on_weights_of_high_rank),
-      TEST(ports_of_high_rank),           TEST(sizes_below_zero),
-      TEST(sizes_that_may_be_below_zero), TEST(sizes_beyond_64_bits),
-      TEST(slices_of_any_bounds),         TEST(ports_of_one_name),
-      TEST(outputs_that_are_there),       TEST(inputs_with_a_value),
-      TEST(attributes_that_refer),        TEST(sizes_are_the_callers),
-      TEST(bounds_hold_of_operands),      TEST(long_reports_end_with_a_count),
+      TEST(steps_that_are_none),
+      TEST(steps_that_are_large),
+      TEST(kernels_that_are_none),
+      TEST(groups_that_are_none),
+      TEST(weights_of_high_rank),
+      TEST(operations_on_weights_of_high_rank),
+      TEST(ports_of_high_rank),
+      TEST(sizes_below_zero),
+      TEST(sizes_that_may_be_below_zero),
+      TEST(sizes_beyond_64_bits),
+      TEST(slices_of_any_bounds),
+      TEST(ports_of_one_name),
+      TEST(outputs_that_are_there),
+      TEST(inputs_with_a_value),
+      TEST(attributes_that_refer),
+      TEST(sizes_are_the_callers),
+      TEST(likely_sizes_are_within_bounds),
+      TEST(entries_of_sizes_have_one_size),
+      TEST(bounds_hold_of_operands),
+      TEST(long_reports_end_with_a_count),
   };
   return cmocka_run_group_tests_name("onnx import", tests, NULL, NULL);
 }

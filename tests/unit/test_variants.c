@@ -106,6 +106,38 @@ static int64_t run_rows(tn_binding *b, size_t rows) {
   return tn_binding_variant(b);
 }
 
+/* Likely sizes. */
+
+static plan_variant *newest_variant(tn_binding *b) {
+  variant_table *t = b->plan->variants;
+  plan_variant *v = t->at[0];
+  for (size_t i = 1; i < t->n; i++)
+    if (t->at[i]->number > v->number) v = t->at[i];
+  return v;
+}
+
+/** A widened variant is made fast for about the size of the run that it is compiled for. */
+static void widened_variants_are_made_fast_for_the_run(void **state) {
+  static const struct {
+    size_t first, second;
+    int64_t likely;
+  } cases[] = {{5, 1, 1}, {1, 2, 2}, {1, 5, 4}, {1, 6, 8}, {2, 7, 8}, {2, 11, 8}, {2, 12, 16}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    tn_binding *b = bind(compile_rows(*state, TN_VARIANTS_STEADY));
+    run_rows(b, cases[i].first);
+    assert_int_equal(run_rows(b, cases[i].second), 1);
+    assert_int_equal(newest_variant(b)->likely[0], cases[i].likely);
+    assert_int_equal(run_rows(b, 40), 1);
+    assert_int_equal(run_rows(b, 3), 1);
+  }
+}
+
+static void variants_for_all_sizes_have_no_likely_one(void **state) {
+  tn_binding *b = bind(compile_rows(*state, TN_VARIANTS_ONE));
+  assert_int_equal(newest_variant(b)->likely[0], 0);
+  assert_int_equal(run_rows(b, 7), 0);
+}
+
 /* Counts. */
 
 static void the_first_sizes_are_exact_then_what_differs_varies(void **state) {
@@ -599,6 +631,8 @@ static void bits_are_the_variants(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      WITH(widened_variants_are_made_fast_for_the_run),
+      WITH(variants_for_all_sizes_have_no_likely_one),
       WITH(the_first_sizes_are_exact_then_what_differs_varies),
       WITH(sizes_that_run_long_get_an_exact_variant),
       WITH(exact_variants_that_gain_nothing_end_the_search),

@@ -22,7 +22,6 @@ static bool parse_number(const char *text, const char *end, int64_t *out) {
 static bool parse_range(const char *text, tn_model_size *size) {
   const char *end = text + strlen(text), *dots = strstr(text, "..");
   if (!dots) return parse_number(text, end, &size->min) && parse_number(text, end, &size->max);
-  size->max = TN_MODEL_SIZE_MAX;
   bool has_min = text != dots, has_max = dots + 2 != end;
   return (has_min || has_max) && (!has_min || parse_number(text, dots, &size->min)) &&
          (!has_max || parse_number(dots + 2, end, &size->max)) && size->min <= size->max;
@@ -37,7 +36,8 @@ static tn_model_size parse_size(command *c, const char *entry) {
   const char *equals = strrchr(entry, '=');
   if (!equals || equals == entry || !equals[1])
     command_usage_error(c, "--size must have the form " SIZE_OPTION_VALUE ", not \"%s\"", entry);
-  tn_model_size size = {.name = arena_printf(&c->arena, "%.*s", (int)(equals - entry), entry)};
+  tn_model_size size = TN_MODEL_SIZE_INIT;
+  size.name = arena_printf(&c->arena, "%.*s", (int)(equals - entry), entry);
   if (is_name(equals + 1))
     size.same = equals + 1;
   else if (!parse_range(equals + 1, &size))

@@ -132,8 +132,10 @@ static void add_sizes(command *c, const char *entry, model_sizes *sizes) {
   tn_shape shape = o.file ? host_array_load(c, o.file, TN_FILE_NPY, TN_F32).shape : o.shape;
   for (int32_t i = 0; (o.file || o.has_shape) && i < shape.rank; i++) {
     char *name = arena_printf(&c->arena, "%.*s:%d", (int)n, entry, (int)i);
-    int64_t size = shape.size[i];
-    vec_push(&c->arena, sizes, ((tn_model_size){.name = name, .min = size, .max = size}));
+    tn_model_size known = TN_MODEL_SIZE_INIT;
+    known.name = name;
+    known.min = known.max = shape.size[i];
+    vec_push(&c->arena, sizes, known);
   }
 }
 

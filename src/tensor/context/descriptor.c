@@ -21,6 +21,7 @@ static const struct version_one {
     FIRST(tn_open_desc, progress),
     FIRST(tn_plan_desc, outputs),
     FIRST(tn_model_desc, folder),
+    FIRST(tn_model_size, likely),
     FIRST(tn_custom_desc, destroy),
     FIRST(tn_conv_desc, groups),
     FIRST(tn_pool_desc, count_include_pad),

@@ -109,7 +109,11 @@ static void list_facts(plan_builder *j) {
   p->facts = arena_alloc(&p->arena, (p->n_facts + 1) * sizeof *p->facts);
   for (size_t i = 0; i < p->n_facts; i++) {
     const node *n = vars.entries.at[i].value;
-    p->facts[i] = (plan_fact){copy_text(p, n->text), n->ints[0], n->ints[1], SIZE_MAX, 0, false};
+    p->facts[i] = (plan_fact){.name = copy_text(p, n->text),
+                              .min = n->ints[0],
+                              .max = n->ints[1],
+                              .likely = n->n_int > 2 ? n->ints[2] : 0,
+                              .input = SIZE_MAX};
   }
   qsort(p->facts, p->n_facts, sizeof *p->facts, compare_names);
 }

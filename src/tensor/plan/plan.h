@@ -43,6 +43,7 @@ typedef struct plan_port {
 typedef struct plan_fact {
   const char *name; /* of the VAR */
   int64_t min, max;
+  int64_t likely; /* the caller's; 0: not known */
   size_t input, axis;
   bool is_pinned; /* a KERNEL, whose text has the VAR, is in the graph: it varies in all variants */
 } plan_fact;

@@ -11,6 +11,7 @@
 #include "tensor/plan/plan_constants.h"
 #include "tensor/plan/variant_progress.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct variant_builder {
@@ -29,18 +30,18 @@ typedef struct variant_builder {
 
 /* The graph. */
 
-/** The fact's number, or its variable with the bounds of the variant. */
+/** The fact's number, or its variable with the bounds and the likely value of the variant. */
 static const node *replace_fact(void *user, const node *n, const node *const src[]) {
   (void)src;
   const variant_builder *j = user;
   size_t fact = n->op == OP_VAR ? plan_find_fact(j->p, n->text) : SIZE_MAX;
   if (fact == SIZE_MAX) return NULL;
   if (j->v->form[fact] != FACT_OPEN) return ix_const(j->ir, j->v->form[fact]);
-  const int64_t bounds[] = {j->v->least[fact], j->p->facts[fact].max};
+  const int64_t numbers[] = {j->v->least[fact], j->p->facts[fact].max, j->v->likely[fact]};
   return ir_make(j->ir, &(node_spec){.op = OP_VAR,
                                      .dtype = DT_INDEX,
-                                     .ints = bounds,
-                                     .n_int = 2,
+                                     .ints = numbers,
+                                     .n_int = 2 + (j->v->likely[fact] != 0),
                                      .text = n->text,
                                      .n_text = n->n_text});
 }
@@ -191,6 +192,25 @@ static void take_shared_constants(variant_builder *j) {
   from->shared.n = 0;
 }
 
+/** The power of two next to a size: variants and kernels that are made fast for about the same
+   sizes are the same. */
+static int64_t nearest_power(int64_t n) {
+  int64_t power = 1;
+  while (power <= n / 2) power *= 2;
+  return (double)n / (double)power > sqrt(2) ? 2 * power : power;
+}
+
+/** The value that a variant is made fast for where it leaves a fact open: the caller's, else about
+    that of the run. The text of a kernel has variables without one. */
+static int64_t choose_likely(const variant_builder *j, size_t fact) {
+  const plan_fact *f = &j->p->facts[fact];
+  int64_t least = j->v->least[fact], n = f->likely;
+  if (f->is_pinned) return 0;
+  if (!n && j->request->facts) n = nearest_power(j->request->facts[fact]);
+  if (!n) return 0;
+  return n < least ? least : n > f->max ? f->max : n;
+}
+
 /** Sets the form. Facts that vary are 1 or more, as laws that peel and rescale need it, unless the
     variant is the only one. */
 static void set_form(variant_builder *j) {
@@ -199,9 +219,11 @@ static void set_form(variant_builder *j) {
   int64_t least = p->policy == TN_VARIANTS_ONE ? INT64_MIN : 1;
   v->form = arena_copy(&v->arena, j->request->form, p->n_facts * sizeof *v->form);
   v->least = arena_alloc(&v->arena, (p->n_facts + 1) * sizeof *v->least);
+  v->likely = arena_alloc(&v->arena, (p->n_facts + 1) * sizeof *v->likely);
   for (size_t i = 0; i < p->n_facts; i++) {
     const plan_fact *f = &p->facts[i];
     v->least[i] = f->min > least || f->is_pinned ? f->min : least;
+    v->likely[i] = choose_likely(j, i);
     v->n_open += v->form[i] == FACT_OPEN && !f->is_pinned;
   }
 }

@@ -32,10 +32,11 @@ typedef struct variant_value {
 struct plan_variant {
   atomic_size_t count; /* references */
   const mem *mem;
-  arena arena;    /* of all that follows */
-  int64_t *form;  /* by fact: its number, or FACT_OPEN */
-  int64_t *least; /* by fact that is open: the least that it is compiled for */
-  size_t n_open;  /* facts, not counting pinned ones */
+  arena arena;     /* of all that follows */
+  int64_t *form;   /* by fact: its number, or FACT_OPEN */
+  int64_t *least;  /* by fact that is open: the least that it is compiled for */
+  int64_t *likely; /* likewise: the value that it is made fast for; 0: not known */
+  size_t n_open;   /* facts, not counting pinned ones */
   executable *executable;
   size_t *fact_of_var; /* of the executable's variables; SIZE_MAX: the trip count of a loop */
   variant_port *inputs, *outputs;
@@ -55,6 +56,7 @@ struct plan_variant {
 
 typedef struct variant_request {
   const int64_t *form;
+  const int64_t *facts;          /* of the run that it is compiled for; NULL: there is none */
   const atomic_bool *background; /* not NULL: kernels are compiled on the calling thread alone,
                                     until the flag is set, and nobody follows the progress */
   kernel_copies *kernels;        /* of executable_request */

@@ -139,10 +139,11 @@ static void add(tn_plan *p, plan_variant *v, int64_t ns) {
 
 /* Compiling. */
 
-static tn_status compile(tn_plan *p, const int64_t form[], diag *d, plan_variant **out) {
+static tn_status compile(tn_plan *p, const int64_t form[], const int64_t facts[], diag *d,
+                         plan_variant **out) {
   variant_table *t = p->variants;
   int64_t start = t->now();
-  tn_status s = plan_variant_build(p, &(variant_request){.form = form}, d, out);
+  tn_status s = plan_variant_build(p, &(variant_request){.form = form, .facts = facts}, d, out);
   if (s == TN_OK) add(p, plan_variant_retain(*out), t->now() - start);
   return s;
 }
@@ -161,7 +162,7 @@ static tn_status compile_for(tn_plan *p, const int64_t facts[], diag *d, plan_va
   int64_t *form = mem_alloc(&p->context->mem, bytes);
   if (!form) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   choose_form_locked(p, facts, form);
-  tn_status s = compile(p, form, d, out);
+  tn_status s = compile(p, form, facts, d, out);
   if (s != TN_OK && s != TN_ERR_MEMORY && s != TN_ERR_CANCELLED && !is_equal(p, form, facts)) {
     context_log(p->context, TN_LOG_WARNING, "plan %s cannot be compiled for sizes that vary: %s",
                 p->name, d->text);
@@ -169,7 +170,7 @@ static tn_status compile_for(tn_plan *p, const int64_t facts[], diag *d, plan_va
     t->is_never_widened = true;
     mutex_unlock(&t->lock);
     choose_form_locked(p, facts, form);
-    s = compile(p, form, d, out);
+    s = compile(p, form, facts, d, out);
   }
   mem_free(&p->context->mem, form, bytes);
   return s;
@@ -339,7 +340,7 @@ static tn_status compile_only_one(tn_plan *p, diag *d) {
   if (!form) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   for (size_t i = 0; i < p->n_facts; i++)
     form[i] = p->facts[i].min < p->facts[i].max ? FACT_OPEN : p->facts[i].min;
-  tn_status s = compile(p, form, d, &v);
+  tn_status s = compile(p, form, NULL, d, &v);
   plan_variant_release(v);
   mem_free(&p->context->mem, form, bytes);
   if (s == TN_OK && !p->is_tunable) plan_drop_template(p);

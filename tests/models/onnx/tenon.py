@@ -20,8 +20,8 @@ class Port(ctypes.Structure):
 
 
 class ModelSize(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("same", ctypes.c_char_p), ("min", ctypes.c_int64),
-                ("max", ctypes.c_int64)]
+    _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("same", ctypes.c_char_p),
+                ("min", ctypes.c_int64), ("max", ctypes.c_int64), ("likely", ctypes.c_int64)]
 
 
 class ModelDesc(ctypes.Structure):
@@ -31,11 +31,13 @@ class ModelDesc(ctypes.Structure):
 
 
 def model_size(name, known):
-    """Makes a tn_model_size; `known` is a number, (min, max), or the name of an equal size."""
+    """Makes a tn_model_size; `known` is a number, (min, max), (min, max, likely), or the name of an
+    equal size."""
+    size = ctypes.sizeof(ModelSize)
     if isinstance(known, str):
-        return ModelSize(name.encode(), known.encode())
-    least, most = known if isinstance(known, tuple) else (known, known)
-    return ModelSize(name.encode(), None, least, most)
+        return ModelSize(size, name.encode(), known.encode())
+    least, most, *likely = known if isinstance(known, tuple) else (known, known)
+    return ModelSize(size, name.encode(), None, least, most, *likely)
 
 
 class Refused(Exception):

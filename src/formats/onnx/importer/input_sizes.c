@@ -5,6 +5,7 @@
 
 #include "ir/core/var_names.h"
 #include "ir/index/index_arithmetic.h"
+#include "tensor/context/descriptor.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ struct input_size {
   const char *name;
   input_size *parent; /* NULL: a root */
   int64_t min, max;
+  int64_t likely; /* 0: not known */
 };
 
 static input_size *new_size(import *m, const char *name, int64_t min, int64_t max) {
@@ -123,11 +125,21 @@ static void narrow_bounds(import *m, input_size *s, const char *name, int64_t mi
   if (max < s->max) s->max = max;
 }
 
+static void set_likely(import *m, input_size *s, const char *name, int64_t likely) {
+  if (likely < s->min || likely > s->max)
+    diag_raise(m->b.diag, TN_ERR_ARGUMENT,
+               "the likely value %lld of size '%.100s' is not within its range %lld … %lld",
+               (long long)likely, name, (long long)s->min, (long long)s->max);
+  s->likely = likely;
+}
+
 static void apply_constraint(import *m, const tn_model_size *constraint) {
   input_size *s = find_root(find_size(m, constraint->name));
   if (constraint->same) {
     input_size *other = find_root(find_size(m, constraint->same));
     narrow_bounds(m, other, constraint->name, s->min, s->max);
+    if (s->likely) other->likely = s->likely;
+    if (constraint->likely) set_likely(m, other, constraint->name, constraint->likely);
     if (s != other) s->parent = other;
     return;
   }
@@ -137,6 +149,21 @@ static void apply_constraint(import *m, const tn_model_size *constraint) {
                (long long)constraint->min, (long long)constraint->max, constraint->name,
                ONNX_SIZE_MAX);
   narrow_bounds(m, s, constraint->name, constraint->min, constraint->max);
+  if (constraint->likely) set_likely(m, s, constraint->name, constraint->likely);
+}
+
+/** Applies all constraints, of which those of programs built with another header may be shorter. */
+static void apply_constraints(import *m) {
+  const char *at = (const char *)m->size_constraints;
+  size_t bytes = m->n_size_constraints ? m->size_constraints->size : 0;
+  for (size_t i = 0; i < m->n_size_constraints; i++, at += bytes) {
+    tn_model_size constraint = TN_MODEL_SIZE_INIT;
+    if (((const tn_model_size *)at)->size != bytes)
+      diag_raise(m->b.diag, TN_ERR_ARGUMENT, "entries of sizes differ in their tn_model_size.size");
+    if (descriptor_read(m->b.diag, &constraint, at, sizeof constraint, "tn_model_size") != TN_OK)
+      diag_rethrow(m->b.diag);
+    apply_constraint(m, &constraint);
+  }
 }
 
 void input_sizes_read(import *m) {
@@ -151,24 +178,26 @@ void input_sizes_read(import *m) {
     for (size_t i = 0; i < g->inputs.n; i++)
       if (!string_map_get(&initializers, g->inputs.at[i].name))
         (pass ? declare_axes : declare_named_sizes)(m, &g->inputs.at[i]);
-  for (size_t i = 0; i < m->n_size_constraints; i++) apply_constraint(m, &m->size_constraints[i]);
+  apply_constraints(m);
 }
 
-/** A size as a node: a constant if its bounds are equal, else a variable. */
-static const node *size_node(ir *g, const char *text, int64_t min, int64_t max) {
+/** A size as a node: a constant if its bounds are equal, else a variable. `likely` 0: not known, or
+    no longer within the bounds. */
+static const node *size_node(ir *g, const char *text, int64_t min, int64_t max, int64_t likely) {
   if (min == max) return ix_const(g, min);
-  int64_t bounds[] = {min, max};
+  int64_t bounds[] = {min, max, likely};
+  bool is_known = likely && likely >= min && likely <= max;
   return ir_make(g, &(node_spec){.op = OP_VAR,
                                  .dtype = DT_INDEX,
                                  .ints = bounds,
-                                 .n_int = 2,
+                                 .n_int = 2 + is_known,
                                  .text = text,
                                  .n_text = strlen(text)});
 }
 
 const node *input_sizes_axis(import *m, const onnx_value *v, size_t axis) {
   input_size *const *axes = map_get(&m->axes, v), *s = find_root(axes[axis]);
-  return size_node(m->b.ir, var_name_in_graph(m->b.arena, s->name), s->min, s->max);
+  return size_node(m->b.ir, var_name_in_graph(m->b.arena, s->name), s->min, s->max, s->likely);
 }
 
 void onnx_require_nonzero(onnx_call *c, const node *var) {
@@ -176,5 +205,6 @@ void onnx_require_nonzero(onnx_call *c, const node *var) {
 }
 
 const node *importer_size_at_run(const import *m, ir *g, const node *var) {
-  return size_node(g, var->text, map_has(&m->nonzero, var) ? 1 : var->lo, var->hi);
+  int64_t least = map_has(&m->nonzero, var) ? 1 : var->lo;
+  return size_node(g, var->text, least, var->hi, var->n_int > 2 ? var->ints[2] : 0);
 }
