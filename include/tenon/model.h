@@ -24,8 +24,8 @@ typedef struct tn_model tn_model;
 /** Bounds of a size that a model's inputs leave open. */
 typedef struct tn_model_size {
   size_t size;      /**< sizeof(tn_model_size), the same in all of an array */
-  const char *name; /**< its name in the file, as tn_port.sizes shows it ("batch"), or an input and
-                       its axis ("x:0") */
+  const char *name; /**< its name in the file, as tn_port.sizes shows it ("batch"), for all sizes of
+                       that name, or an input and its axis ("x:0"), for that alone */
   const char *same; /**< another size, named likewise, that it equals; NULL: bounds follow */
   int64_t min, max; /**< inclusive, at most TN_MODEL_SIZE_MAX; equal: a fixed size */
   int64_t likely;   /**< a value within the bounds that variants which leave the size open are made

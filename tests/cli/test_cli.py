@@ -790,6 +790,24 @@ class Sizes(Case):
             self.assertEqual([i["shape"] for i in json.loads(done.stdout)["inputs"]], [[4, 3]] * 2)
             self.assertEqual(done.stderr, "")
 
+    def test_sizes_of_one_name_are_alike_unless_inputs_say_otherwise(self):
+        path = model(self.file("m.onnx"), [helper.make_node("Neg", ["a"], ["y"]),
+                                           helper.make_node("Abs", ["b"], ["z"])],
+                     [value("a", TensorProto.FLOAT, ["n", 3]), value("b", TensorProto.FLOAT, ["n"])],
+                     [value("y", TensorProto.FLOAT, None), value("z", TensorProto.FLOAT, None)])
+        for given, shapes in ((["a=4x3"], [[4, 3], [4]]), (["b=5"], [[5, 3], [5]]),
+                              (["a=4x3", "b=5"], [[4, 3], [5]]), ([], [[1, 3], [1]])):
+            done = tenon("run", path, "--json", *[f"--input={g}" for g in given])
+            told = json.loads(done.stdout)
+            self.assertEqual([i["shape"] for i in told["inputs"]], shapes)
+            self.assertEqual([o["shape"] for o in told["outputs"]], shapes)
+        told = json.loads(tenon("run", path, "--json", "--size=n=6").stdout)
+        self.assertEqual([o["shape"] for o in told["outputs"]], [[6, 3], [6]])
+        page = self.file("page.html")
+        for b, sizes in (("4", "n = 4"), ("5", "n = 4, n = 5")):
+            tenon("explain", path, "-o", page, "--input=a=4x3", f"--input=b={b}")
+            self.assertRegex(page.read_text(), rf"\b{sizes}\b(?!, n)")
+
     def test_inputs_keep_within_what_is_given(self):
         path = self.binary()
         ones = ("--input=a=ones:4x3", "--input=b=ones:4x3", "--json")

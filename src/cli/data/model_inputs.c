@@ -169,15 +169,31 @@ typedef struct size_value {
   const model_input *input; /* NULL: unknown */
   size_t axis;
   int64_t value;
+  const char *name;
 } size_value;
 
+typedef struct size_values {
+  size_t n;
+  size_value *at;
+} size_values;
+
 /** Allocates an entry for each varying size of some ports. */
-static size_value *new_size_values(command *c, const port_list *ports) {
-  int32_t n = 0;
+static size_values new_size_values(command *c, const port_list *ports) {
+  size_t n = 0;
   for (size_t i = 0; i < ports->n; i++)
     for (int32_t k = 0; k < ports->at[i].type.shape.rank; k++)
-      if (ports->at[i].variable[k] >= n) n = ports->at[i].variable[k] + 1;
-  return arena_calloc(&c->arena, (size_t)n + 1, sizeof(size_value));
+      if (ports->at[i].variable[k] >= (int32_t)n) n = (size_t)ports->at[i].variable[k] + 1;
+  return (size_values){n, arena_calloc(&c->arena, n + 1, sizeof(size_value))};
+}
+
+/** The value of a varying size: its own if that is known, else that of a size with the same name;
+    NULL: none is known. */
+static const size_value *find_known(const size_values *sizes, const tn_port *port, size_t axis) {
+  const size_value *own = &sizes->at[port->variable[axis]];
+  if (own->input) return own;
+  for (size_t i = 0; i < sizes->n; i++)
+    if (sizes->at[i].input && !strcmp(sizes->at[i].name, port->sizes[axis])) return &sizes->at[i];
+  return NULL;
 }
 
 /** The creation of a model's inputs. */
@@ -185,16 +201,16 @@ typedef struct input_builder {
   command *c;
   port_list ports;
   input_spec *specs; /* by input */
-  size_value *sizes; /* by number, from the inputs with a shape or file */
+  size_values sizes; /* from the inputs with a shape or file */
   model_inputs inputs;
 } input_builder;
 
 /** Records the varying sizes of the last input. */
 static void record_sizes(input_builder *k, const tn_port *port, const tn_shape *shape) {
   for (int32_t i = 0; shape->rank == port->type.shape.rank && i < shape->rank; i++) {
-    size_value *size = port->variable[i] < 0 ? NULL : &k->sizes[port->variable[i]];
+    size_value *size = port->variable[i] < 0 ? NULL : &k->sizes.at[port->variable[i]];
     if (size && !size->input)
-      *size = (size_value){&vec_last(&k->inputs), (size_t)i, shape->size[i]};
+      *size = (size_value){&vec_last(&k->inputs), (size_t)i, shape->size[i], port->sizes[i]};
   }
 }
 
@@ -221,11 +237,11 @@ static tn_shape choose_shape(input_builder *k, const tn_port *port) {
   str chosen = str_new(&c->arena);
   for (int32_t i = 0; i < shape.rank; i++) {
     if (port->variable[i] < 0) continue;
-    const size_value *known = &k->sizes[port->variable[i]];
-    shape.size[i] = known->input ? known->value : port->min[i] > 1 ? port->min[i] : 1;
+    const size_value *known = find_known(&k->sizes, port, (size_t)i);
+    shape.size[i] = known ? known->value : port->min[i] > 1 ? port->min[i] : 1;
     bool is_repeated = false;
     for (int32_t j = 0; j < i; j++) is_repeated |= port->variable[j] == port->variable[i];
-    if (!known->input && !is_repeated)
+    if (!known && !is_repeated)
       str_addf(&chosen, "%s%s = %lld", chosen.n ? ", " : "", port->sizes[i],
                (long long)shape.size[i]);
   }
@@ -279,7 +295,7 @@ static const char *input_text(command *c, const model_input *in) {
 /** Shapes that do not fit, in words. */
 typedef struct shape_check {
   command *c;
-  size_value *sizes; /* by number, from the inputs so far */
+  size_values sizes; /* from the inputs so far */
   str misfits;
 } shape_check;
 
@@ -294,7 +310,7 @@ static void begin_misfit(shape_check *k, const model_input *in, size_t axis) {
 /** Checks a varying size against its bounds and the inputs before it. */
 static void check_varying_size(shape_check *k, const model_input *in, size_t axis,
                                const tn_port *port) {
-  size_value *known = &k->sizes[port->variable[axis]];
+  size_value *known = &k->sizes.at[port->variable[axis]];
   int64_t size = in->value.shape.size[axis];
   if (size < port->min[axis] || size > port->max[axis]) {
     begin_misfit(k, in, axis);
@@ -302,7 +318,7 @@ static void check_varying_size(shape_check *k, const model_input *in, size_t axi
              (long long)port->min[axis], (long long)port->max[axis]);
     return;
   }
-  if (!known->input) *known = (size_value){in, axis, size};
+  if (!known->input) *known = (size_value){in, axis, size, port->sizes[axis]};
   if (size == known->value) return;
   begin_misfit(k, in, axis);
   str_addf(&k->misfits, "not %lld, as %s is %lld by axis %zu of input %s", (long long)known->value,
@@ -336,15 +352,15 @@ void model_inputs_check_shapes(command *c, const model_inputs *in, const tn_mode
 const char *model_inputs_sizes_text(command *c, const model_inputs *in, const tn_model *m) {
   str s = str_new(&c->arena);
   port_list ports = list_ports(c, m, TN_PORT_INPUT);
-  size_value *sizes = new_size_values(c, &ports);
+  size_values sizes = new_size_values(c, &ports);
   for (size_t i = 0; i < in->n; i++) {
     const tn_port *port = &ports.at[i];
     for (int32_t k = 0; k < port->type.shape.rank; k++) {
-      size_value *size = port->variable[k] < 0 ? NULL : &sizes[port->variable[k]];
-      if (!size || size->input) continue;
-      size->input = &in->at[i];
-      str_addf(&s, "%s%s = %lld", s.n ? ", " : "", port->sizes[k],
-               (long long)in->at[i].value.shape.size[k]);
+      int64_t value = in->at[i].value.shape.size[k];
+      const size_value *known = port->variable[k] < 0 ? NULL : find_known(&sizes, port, (size_t)k);
+      if (port->variable[k] < 0 || (known && known->value == value)) continue;
+      sizes.at[port->variable[k]] = (size_value){&in->at[i], (size_t)k, value, port->sizes[k]};
+      str_addf(&s, "%s%s = %lld", s.n ? ", " : "", port->sizes[k], (long long)value);
     }
   }
   return str_text(&s);

@@ -283,6 +283,11 @@ static void import_main_graph(void *arg) {
   }
 }
 
+static void import_separated(void *arg) {
+  input_sizes_read(((graph_import *)arg)->m);
+  import_main_graph(arg);
+}
+
 /* Suggestions in errors about varying sizes. */
 
 static void add_input_sizes(import *m, const onnx_node *n) {
@@ -346,12 +351,37 @@ static _Noreturn void fail_unsupported(const import *m, const str *report) {
   diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "not supported:\n%.*s", (int)shown - 1, text);
 }
 
+/** Forgets all but the weights, which are for each import of the file. */
+static void reset_import(import *m) {
+  m->values = m->sizes = (string_map){0};
+  m->axes = m->nonzero = (map){0};
+  m->enclosing.n = m->sizes_used.n = m->inputs.n = m->outputs.n = 0;
+  m->b.needed = NULL;
+  m->b.named = (named_sizes){0};
+}
+
+/** Imports the graph with sizes of their own where dimensions have a name in common: exporters name
+    alike what merely was equal. False: the nodes need equal sizes, or there is another failure. */
+static bool import_with_separate_sizes(import *m) {
+  graph_import k = {.m = m};
+  diag *d = m->b.diag;
+  if (!input_sizes_share_names(m)) return false;
+  m->separates_names = true;
+  if (diag_catch(d, import_separated, &k) == TN_OK) return true;
+  if (d->status == TN_ERR_MEMORY) diag_rethrow(d);
+  diag_clear(d);
+  m->separates_names = false;
+  reset_import(m);
+  return false;
+}
+
 void import_graph(import *m, const onnx_model *model) {
   str report = str_new(m->b.arena);
   report_unsupported_operators(model, &report);
   if (report.n) fail_unsupported(m, &report);
   m->model = model;
   m->opset = onnx_opset_of_domain(model, "");
+  if (import_with_separate_sizes(m)) return;
   input_sizes_read(m);
   graph_import k = {.m = m};
   diag *d = m->b.diag;

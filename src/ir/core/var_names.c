@@ -16,4 +16,14 @@ bool var_is_trip(const char *text) {
   return !strncmp(text, VAR_TRIP_PREFIX, sizeof VAR_TRIP_PREFIX - 1);
 }
 
-const char *var_user_name(const char *text) { return text + (*text == QUOTE); }
+static const char numbered[] = "core_size";
+
+const char *var_name_numbered(arena *a, const char *name, size_t number) {
+  return number ? arena_printf(a, "%s%zu_%s", numbered, number, name) : var_name_in_graph(a, name);
+}
+
+const char *var_user_name(const char *text) {
+  size_t n = sizeof numbered - 1;
+  if (strncmp(text, numbered, n)) return text + (*text == QUOTE);
+  return text + n + strspn(text + n, "0123456789") + 1;
+}

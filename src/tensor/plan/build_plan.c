@@ -152,6 +152,21 @@ static void locate_facts(const plan_builder *j) {
                  var_user_name(p->facts[i].name));
 }
 
+/** Finds the facts that have one name, in the order in which inputs determine them. */
+static void find_alike(const plan_builder *j) {
+  tn_plan *p = j->plan;
+  string_map first = {0};
+  for (size_t i = 0; i < p->ports.n_inputs; i++)
+    for (size_t k = 0; k < p->ports.inputs[i].rank; k++) {
+      size_t n = p->ports.inputs[i].size[k].fact;
+      plan_fact *f = n == SIZE_MAX ? NULL : &p->facts[n];
+      if (!f || f->input != i || f->axis != k) continue;
+      const plan_fact *like = string_map_get(&first, var_user_name(f->name));
+      if (!like) string_map_set(j->work, &first, var_user_name(f->name), f);
+      f->like = like ? (size_t)(like - p->facts) : n;
+    }
+}
+
 /** Pins the facts that sizes of a KERNEL's arrays depend on. */
 static void pin_facts(const plan_builder *j, const node *kernel) {
   nodes sizes = {0};
@@ -293,6 +308,7 @@ static void build_parts(void *arg) {
   add_buffers(j);
   add_outputs(j);
   locate_facts(j);
+  find_alike(j);
   compile_sizes(j);
 }
 

@@ -45,6 +45,8 @@ typedef struct plan_fact {
   int64_t min, max;
   int64_t likely; /* the caller's; 0: not known */
   size_t input, axis;
+  size_t like;    /* the first fact of the same user's name, which it is taken to equal until a run
+                     contradicts; itself if there is none */
   bool is_pinned; /* a KERNEL, whose text has the VAR, is in the graph: it varies in all variants */
 } plan_fact;
 

@@ -36,14 +36,16 @@ static const node *replace_fact(void *user, const node *n, const node *const src
   const variant_builder *j = user;
   size_t fact = n->op == OP_VAR ? plan_find_fact(j->p, n->text) : SIZE_MAX;
   if (fact == SIZE_MAX) return NULL;
-  if (j->v->form[fact] != FACT_OPEN) return ix_const(j->ir, j->v->form[fact]);
-  const int64_t numbers[] = {j->v->least[fact], j->p->facts[fact].max, j->v->likely[fact]};
+  if (j->v->form[fact] == FACT_LIKE) fact = j->p->facts[fact].like;
+  if (!fact_is_open(j->v->form[fact])) return ix_const(j->ir, j->v->form[fact]);
+  const char *name = j->p->facts[fact].name;
+  const int64_t numbers[] = {j->v->least[fact], j->v->most[fact], j->v->likely[fact]};
   return ir_make(j->ir, &(node_spec){.op = OP_VAR,
                                      .dtype = DT_INDEX,
                                      .ints = numbers,
                                      .n_int = 2 + (j->v->likely[fact] != 0),
-                                     .text = n->text,
-                                     .n_text = n->n_text});
+                                     .text = name,
+                                     .n_text = strlen(name)});
 }
 
 static void copy_graph(variant_builder *j) {
@@ -208,7 +210,15 @@ static int64_t choose_likely(const variant_builder *j, size_t fact) {
   if (f->is_pinned) return 0;
   if (!n && j->request->facts) n = nearest_power(j->request->facts[fact]);
   if (!n) return 0;
-  return n < least ? least : n > f->max ? f->max : n;
+  int64_t most = j->v->most[fact];
+  return n < least ? least : n > most ? most : n;
+}
+
+/** Keeps a variable within the bounds of all facts that it stands for. */
+static void join_bounds(plan_variant *v, size_t fact, size_t like) {
+  if (v->form[fact] != FACT_LIKE) return;
+  if (v->least[fact] > v->least[like]) v->least[like] = v->least[fact];
+  if (v->most[fact] < v->most[like]) v->most[like] = v->most[fact];
 }
 
 /** Sets the form. Facts that vary are 1 or more, as laws that peel and rescale need it, unless the
@@ -219,13 +229,16 @@ static void set_form(variant_builder *j) {
   int64_t least = p->policy == TN_VARIANTS_ONE ? INT64_MIN : 1;
   v->form = arena_copy(&v->arena, j->request->form, p->n_facts * sizeof *v->form);
   v->least = arena_alloc(&v->arena, (p->n_facts + 1) * sizeof *v->least);
+  v->most = arena_alloc(&v->arena, (p->n_facts + 1) * sizeof *v->most);
   v->likely = arena_alloc(&v->arena, (p->n_facts + 1) * sizeof *v->likely);
   for (size_t i = 0; i < p->n_facts; i++) {
     const plan_fact *f = &p->facts[i];
     v->least[i] = f->min > least || f->is_pinned ? f->min : least;
-    v->likely[i] = choose_likely(j, i);
-    v->n_open += v->form[i] == FACT_OPEN && !f->is_pinned;
+    v->most[i] = f->max;
+    v->n_open += fact_is_open(v->form[i]) && !f->is_pinned;
   }
+  for (size_t i = 0; i < p->n_facts; i++) join_bounds(v, i, p->facts[i].like);
+  for (size_t i = 0; i < p->n_facts; i++) v->likely[i] = choose_likely(j, i);
 }
 
 static void build_parts(void *arg) {

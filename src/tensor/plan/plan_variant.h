@@ -6,8 +6,12 @@
 #include "runtime/executable.h"
 #include "tensor/plan/shared_constants.h"
 
-/** Stands in a form for a fact that varies; a pinned one always does. */
+/** Stand in a form for a fact that varies (a pinned one always does), and for one that does and
+    equals that of its name (plan_fact.like). */
 #define FACT_OPEN INT64_MIN
+#define FACT_LIKE (INT64_MIN + 1)
+
+static inline bool fact_is_open(int64_t number) { return number <= FACT_LIKE; }
 
 /** A buffer of the executable that holds a port. */
 typedef struct variant_port {
@@ -33,8 +37,9 @@ struct plan_variant {
   atomic_size_t count; /* references */
   const mem *mem;
   arena arena;     /* of all that follows */
-  int64_t *form;   /* by fact: its number, or FACT_OPEN */
+  int64_t *form;   /* by fact: its number, FACT_OPEN or FACT_LIKE */
   int64_t *least;  /* by fact that is open: the least that it is compiled for */
+  int64_t *most;   /* likewise: the greatest */
   int64_t *likely; /* likewise: the value that it is made fast for; 0: not known */
   size_t n_open;   /* facts, not counting pinned ones */
   executable *executable;

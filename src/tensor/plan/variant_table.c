@@ -1,8 +1,9 @@
 /* Choice of variants. The first facts are compiled exactly. Others that no variant covers widen the
    widest variant so far by the facts that differ, as lifted_scalars.h does for scalars; after a few
-   steps all facts vary. A fact that is 0 never varies: it has variants of its own, as laws need
-   sizes of 1 or more. A run takes the exact variant of its facts, or else the narrowest that covers
-   them, which is the one that was made first; so later variants change nothing for earlier facts.
+   steps all facts vary. Facts of one name are one variable until a run contradicts. A fact that is
+   0 never varies: it has variants of its own, as laws need sizes of 1 or more. A run takes the
+   exact variant of its facts, or else the narrowest that covers them, which is the one that was
+   made first; so later variants change nothing for earlier facts.
 
    Runs on widened variants report the time they take. When facts have spent as long there as an
    exact variant takes to compile, one is compiled in the background, so that compiling there
@@ -27,11 +28,14 @@ static bool is_equal(const tn_plan *p, const int64_t a[], const int64_t b[]) {
   return true;
 }
 
-/** True if a variant serves facts: its numbers are theirs, and those that it leaves open are at
-   least what it was compiled for. */
+/** True if a variant serves facts: its numbers are theirs, those that it leaves open are at least
+    what it was compiled for, and those that it takes as equal are. */
 static bool covers(const tn_plan *p, const plan_variant *v, const int64_t facts[]) {
   for (size_t i = 0; i < p->n_facts; i++)
-    if (v->form[i] == FACT_OPEN ? facts[i] < v->least[i] : v->form[i] != facts[i]) return false;
+    if (v->form[i] == FACT_LIKE   ? facts[i] != facts[p->facts[i].like]
+        : v->form[i] == FACT_OPEN ? facts[i] < v->least[i] || facts[i] > v->most[i]
+                                  : facts[i] != v->form[i])
+      return false;
   return true;
 }
 
@@ -80,7 +84,8 @@ static const plan_variant *find_like(const tn_plan *p, const int64_t facts[], si
   return like;
 }
 
-/** Chooses the form of a new variant for facts. */
+/** Chooses the form of a new variant for facts. Those of one name that vary and are equal become
+   one variable, unless the variant is the one that is open in all. */
 static void choose_form(const tn_plan *p, const int64_t facts[], int64_t form[]) {
   const variant_table *t = p->variants;
   size_t n_widened;
@@ -91,6 +96,12 @@ static void choose_form(const tn_plan *p, const int64_t facts[], int64_t form[])
     bool is_widened = !is_exact && facts[i] != 0 && plan_fact_varies(f) &&
                       (n_widened >= WIDENING_STEPS || like->form[i] != facts[i]);
     form[i] = is_widened || f->is_pinned ? FACT_OPEN : facts[i];
+  }
+  for (size_t i = 0; i < p->n_facts && n_widened < WIDENING_STEPS; i++) {
+    size_t like = p->facts[i].like;
+    bool is_alike = like != i && form[i] == FACT_OPEN && form[like] == FACT_OPEN &&
+                    !p->facts[i].is_pinned && !p->facts[like].is_pinned;
+    if (is_alike && facts[i] == facts[like]) form[i] = FACT_LIKE;
   }
 }
 

@@ -42,7 +42,8 @@ typedef struct import {
   int64_t opset;             /* of the default domain */
   string_map values;         /* name → importer_value, of the current graph */
   VEC(string_map) enclosing; /* the values of the enclosing graphs, outermost first */
-  string_map sizes;          /* name of a dimension → input_size */
+  bool separates_names;      /* sizes of one name may differ */
+  string_map sizes;          /* name of a dimension → its first input_size */
   map axes;                  /* onnx_value of an input → input_size of each axis */
   map weights;               /* BUFFER of a weight → onnx_tensor */
   map weights_by_data;       /* address of a weight's data → its BUFFER */

@@ -1,5 +1,6 @@
-/* Sizes of a model's inputs. A named dimension (dim_param) is one size wherever its name occurs, an
-   unnamed one a size of its own. The caller's constraints narrow the bounds of sizes or unify them
+/* Sizes of a model's inputs. A named dimension (dim_param) is one size wherever its name occurs,
+   or, with `separates_names`, a size of its own there that only has the same name. An unnamed one
+   is a size of its own. The caller's constraints narrow the bounds of sizes or unify them
    (union-find); each remaining class becomes a variable, or a constant if its bounds are equal. */
 #include "formats/onnx/importer/input_sizes.h"
 
@@ -13,6 +14,8 @@
 /** A size: an element of the union-find forest. The root's name and bounds hold for its class. */
 struct input_size {
   const char *name;
+  size_t number;      /* among those of its name */
+  input_size *next;   /* of its name */
   input_size *parent; /* NULL: a root */
   int64_t min, max;
   int64_t likely; /* 0: not known */
@@ -34,12 +37,27 @@ static input_size *find_root(input_size *s) {
 
 /* Sizes of the inputs. */
 
+static bool is_named(const onnx_dim *d) { return d->value < 0 && *d->param; }
+
 static void declare_named_sizes(import *m, const onnx_value *v) {
   for (size_t i = 0; i < v->type.dims.n; i++) {
     const onnx_dim *d = &v->type.dims.at[i];
-    if (d->value < 0 && *d->param && !string_map_get(&m->sizes, d->param))
+    if (is_named(d) && !string_map_get(&m->sizes, d->param))
       string_map_set(m->b.arena, &m->sizes, d->param, new_size(m, d->param, 0, ONNX_SIZE_MAX));
   }
+}
+
+/** The size of a named dimension: that of its name, or one more. */
+static input_size *named_size(import *m, const char *name, map *used) {
+  input_size *first = string_map_get(&m->sizes, name), *last = first;
+  if (!m->separates_names || !map_has(used, first)) {
+    map_set(m->b.arena, used, first, first);
+    return first;
+  }
+  while (last->next) last = last->next;
+  last->next = new_size(m, name, 0, ONNX_SIZE_MAX);
+  last->next->number = last->number + 1;
+  return last->next;
 }
 
 /** Names an unnamed dimension "input:axis", with primes until no size of the file has the name. */
@@ -49,7 +67,7 @@ static const char *unique_name(import *m, const onnx_value *v, size_t axis) {
   return name;
 }
 
-static void declare_axes(import *m, const onnx_value *v) {
+static void declare_axes(import *m, const onnx_value *v, map *used) {
   size_t rank = v->type.dims.n;
   input_size **axes = arena_alloc(m->b.arena, (rank + 1) * sizeof *axes);
   for (size_t i = 0; i < rank; i++) {
@@ -58,7 +76,7 @@ static void declare_axes(import *m, const onnx_value *v) {
       axes[i] =
           new_size(m, arena_printf(m->b.arena, "%lld", (long long)d->value), d->value, d->value);
     else if (*d->param)
-      axes[i] = string_map_get(&m->sizes, d->param);
+      axes[i] = named_size(m, d->param, used);
     else
       axes[i] = new_size(m, unique_name(m, v, i), 0, ONNX_SIZE_MAX);
   }
@@ -133,16 +151,29 @@ static void set_likely(import *m, input_size *s, const char *name, int64_t likel
   s->likely = likely;
 }
 
-static void apply_constraint(import *m, const tn_model_size *constraint) {
-  input_size *s = find_root(find_size(m, constraint->name));
-  if (constraint->same) {
-    input_size *other = find_root(find_size(m, constraint->same));
-    narrow_bounds(m, other, constraint->name, s->min, s->max);
-    if (s->likely) other->likely = s->likely;
-    if (constraint->likely) set_likely(m, other, constraint->name, constraint->likely);
-    if (s != other) s->parent = other;
-    return;
-  }
+/** Makes a size equal to another one, under the name of the latter. */
+static void unify(import *m, input_size *s, input_size *other, const char *name) {
+  s = find_root(s);
+  other = find_root(other);
+  narrow_bounds(m, other, name, s->min, s->max);
+  if (s->likely) other->likely = s->likely;
+  if (s != other) s->parent = other;
+}
+
+/** Makes all sizes of a constraint equal. */
+static void apply_equality(import *m, const tn_model_size *constraint) {
+  input_size *first = find_size(m, constraint->name), *other = find_size(m, constraint->same);
+  bool is_first_named = string_map_get(&m->sizes, constraint->name) == first,
+       is_other_named = string_map_get(&m->sizes, constraint->same) == other;
+  for (input_size *s = is_other_named ? other->next : NULL; s; s = s->next)
+    unify(m, s, other, constraint->same);
+  for (input_size *s = first; s; s = is_first_named ? s->next : NULL)
+    unify(m, s, other, constraint->name);
+  if (constraint->likely) set_likely(m, find_root(other), constraint->name, constraint->likely);
+}
+
+static void apply_bounds(import *m, input_size *s, const tn_model_size *constraint) {
+  s = find_root(s);
   if (constraint->min < 0 || constraint->min > constraint->max || constraint->max > ONNX_SIZE_MAX)
     diag_raise(m->b.diag, TN_ERR_ARGUMENT,
                "the range %lld … %lld of size '%.100s' is empty or not within 0 … %d",
@@ -150,6 +181,17 @@ static void apply_constraint(import *m, const tn_model_size *constraint) {
                ONNX_SIZE_MAX);
   narrow_bounds(m, s, constraint->name, constraint->min, constraint->max);
   if (constraint->likely) set_likely(m, s, constraint->name, constraint->likely);
+}
+
+/** Applies a constraint to all sizes of its name, or to that of an axis. */
+static void apply_constraint(import *m, const tn_model_size *constraint) {
+  if (constraint->same) {
+    apply_equality(m, constraint);
+    return;
+  }
+  input_size *first = find_size(m, constraint->name);
+  bool is_named = string_map_get(&m->sizes, constraint->name) == first;
+  for (input_size *s = first; s; s = is_named ? s->next : NULL) apply_bounds(m, s, constraint);
 }
 
 /** Applies all constraints, of which those of programs built with another header may be shorter. */
@@ -166,18 +208,33 @@ static void apply_constraints(import *m) {
   }
 }
 
+bool input_sizes_share_names(import *m) {
+  const onnx_values *inputs = &m->model->graph->inputs;
+  string_map seen = {0};
+  for (size_t i = 0; i < inputs->n; i++)
+    for (size_t k = 0; k < inputs->at[i].type.dims.n; k++) {
+      const onnx_dim *d = &inputs->at[i].type.dims.at[k];
+      if (is_named(d) && string_map_get(&seen, d->param)) return true;
+      if (is_named(d)) string_map_set(m->b.arena, &seen, d->param, (void *)d);
+    }
+  return false;
+}
+
 void input_sizes_read(import *m) {
   const onnx_graph *g = m->model->graph;
   string_map initializers = {0};
+  map used = {0};
   if (m->n_size_constraints && !m->size_constraints)
     diag_raise(m->b.diag, TN_ERR_ARGUMENT, "sizes is NULL, but n_sizes is %zu",
                m->n_size_constraints);
   for (size_t i = 0; i < g->initializers.n; i++)
     string_map_set(m->b.arena, &initializers, g->initializers.at[i]->name, g->initializers.at[i]);
-  for (int pass = 0; pass < 2; pass++)
-    for (size_t i = 0; i < g->inputs.n; i++)
-      if (!string_map_get(&initializers, g->inputs.at[i].name))
-        (pass ? declare_axes : declare_named_sizes)(m, &g->inputs.at[i]);
+  for (size_t i = 0; i < g->inputs.n; i++)
+    if (!string_map_get(&initializers, g->inputs.at[i].name))
+      declare_named_sizes(m, &g->inputs.at[i]);
+  for (size_t i = 0; i < g->inputs.n; i++)
+    if (!string_map_get(&initializers, g->inputs.at[i].name))
+      declare_axes(m, &g->inputs.at[i], &used);
   apply_constraints(m);
 }
 
@@ -197,7 +254,8 @@ static const node *size_node(ir *g, const char *text, int64_t min, int64_t max, 
 
 const node *input_sizes_axis(import *m, const onnx_value *v, size_t axis) {
   input_size *const *axes = map_get(&m->axes, v), *s = find_root(axes[axis]);
-  return size_node(m->b.ir, var_name_in_graph(m->b.arena, s->name), s->min, s->max, s->likely);
+  const char *text = var_name_numbered(m->b.arena, s->name, s->number);
+  return size_node(m->b.ir, text, s->min, s->max, s->likely);
 }
 
 void onnx_require_nonzero(onnx_call *c, const node *var) {

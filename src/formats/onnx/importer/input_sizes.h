@@ -5,6 +5,9 @@
 
 #include "formats/onnx/importer/importer.h"
 
+/** True if dimensions of the inputs have a name in common. */
+bool input_sizes_share_names(import *m);
+
 /** Reads the sizes of all inputs and applies the caller's constraints. Raises TN_ERR_ARGUMENT for a
     constraint that names no size, or contradicts the file or another constraint. */
 void input_sizes_read(import *m);
