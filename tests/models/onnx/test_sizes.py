@@ -316,6 +316,37 @@ def check_zeros(library):
             check(f"{label}: {runs} runs", runs >= (64 if attributes else 27))
 
 
+ALIKE = {
+    "products of all rows": ([("Transpose z -> t", {"perm": [1, 0]}), "MatMul x t -> y"],
+                             {"x": ["n", 3], "z": ["n", 3]}, {}, True),
+    "a part by another's size": (["Shape z -> s", "Slice x 0 s -> y"], {"x": ["n"], "z": ["n"]},
+                                 BOUND, True),
+    "both, one after the other": ([("Concat x z -> y", {"axis": 0})],
+                                  {"x": ["n", 2], "z": ["n", 2]}, {}, True),
+    "a square that may be none": ([("Transpose x -> y", {"perm": [1, 0]})], {"x": ["n", "n"]}, {},
+                                  True),
+    "a sum of both": (["Add x z -> y"], {"x": ["n", 3], "z": ["n", 3]}, {}, False),
+}
+
+
+def check_names(library):
+    """Checks that sizes of one name may differ, in one binding, unless nodes need them alike."""
+    for label, (nodes, inputs, weights, may_differ) in ALIKE.items():
+        m = model(nodes, inputs, weights)
+        session, binding = session_of(m), library.load(m.SerializeToString()).bind()
+        for pair in [(2, 2), (5, 5), *itertools.product(SIZES, repeat=2), (3, 3), (7, 7)]:
+            sizes = iter(pair)
+            given = {k: feed([next(sizes) if d == "n" else d for d in s])
+                     for k, s in inputs.items()}
+            actual = result(lambda: binding.run(given)["y"])
+            if pair[0] == pair[1] or may_differ:
+                expected = session.run(["y"], given)[0]
+                check(f"{label} {pair}", actual is not None and same(actual, expected), actual)
+            else:
+                check(f"{label} {pair}", actual is None, actual)
+        binding.free()
+
+
 def ports_of(library, m, known, kind):
     loaded = library.load(m.SerializeToString(), known)
     found = [sizes for _, _, sizes in loaded.ports(kind)]
@@ -410,6 +441,7 @@ def main(build):
     check_rows(library)
     check_refusals(library)
     check_zeros(library)
+    check_names(library)
     check_known(library)
     check_known_wrong(library)
     check_many_operators(library)
