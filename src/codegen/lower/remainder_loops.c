@@ -12,12 +12,17 @@ static bool is_cut_short(const node *end) {
   return range && range_kind_of(range) == KIND_VECTOR && !node_is_const(range_extent(range));
 }
 
-/** True if a loop has arrays of its own, which both parts would share; those of loops that run
-   before are built already. */
+/** False for loops that run before a loop, whose nodes are not searched. */
+static bool is_inside(const node *n, void *loop) {
+  return n == loop || n->op != OP_END || !range_set_is_subset(n->free, ((const node *)loop)->free);
+}
+
+/** True if a loop has arrays of its own, which both parts would share. */
 static bool has_arrays(ir *g, const node *loop) {
-  node_list order = topo_sort(ir_arena(g), &loop, 1, NULL, NULL);
+  node_list order = topo_sort(ir_arena(g), &loop, 1, is_inside, (void *)loop);
   for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_ALLOC && node_is_free_in(loop->src[0], order.at[i])) return true;
+    if (order.at[i]->op == OP_ALLOC && !range_set_is_subset(order.at[i]->free, loop->free))
+      return true;
   return false;
 }
 
