@@ -153,8 +153,10 @@ static void constraints_are_of_names_and_axes(void **state) {
   tn_binding *b;
   check_ok(c, tn_model_bind(m, &b));
   assert_int_equal(run_sizes(b, 3, 3), 0);
-  assert_int_equal(run_sizes(b, 4, 4), 1); /* one variable, up to 5 */
+  assert_int_equal(run_sizes(b, 4, 4), 1);
   assert_int_equal(count_open(b), 1);
+  const tn_program_var *var = executable_var_at(b->variant->executable, 0);
+  assert_true(var->min == 2 && var->max == 5);
   assert_int_equal(run_sizes(b, 9, 5), 2);
   sizes[1] = (tn_model_size)TN_MODEL_SIZE_INIT;
   sizes[1].name = "y:0";

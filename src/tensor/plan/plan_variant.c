@@ -214,7 +214,8 @@ static int64_t choose_likely(const variant_builder *j, size_t fact) {
   return n < least ? least : n > most ? most : n;
 }
 
-/** Keeps a variable within the bounds of all facts that it stands for. */
+/** Keeps a variable within the bounds of all facts that it stands for: what was proved of one of
+   them by its bounds, as that a window fits, must hold of the variable. */
 static void join_bounds(plan_variant *v, size_t fact, size_t like) {
   if (v->form[fact] != FACT_LIKE) return;
   if (v->least[fact] > v->least[like]) v->least[like] = v->least[fact];
