@@ -325,7 +325,8 @@ static void open_network(tuner *t) {
   raise_if(t, binding_run(b));
   t->copies.ir = ir_new(&b->context->mem, t->diag, false);
   if (!t->copies.ir) diag_raise(t->diag, TN_ERR_MEMORY, "out of memory");
-  const variant_request r = {.form = b->variant->form, .kernels = &t->copies};
+  const variant_request r = {
+      .form = b->variant->form, .facts = b->variant->likely, .kernels = &t->copies};
   raise_if(t, plan_variant_build(b->plan, &r, t->diag, &v));
   raise_if(t, network_open(&t->before, b, v));
   raise_if(t, network_run(&t->before, &ns, t->diag));

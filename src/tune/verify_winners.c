@@ -26,7 +26,8 @@ static void open_after(tuner *t) {
   for (size_t i = 0; i < t->n_kernels; i++)
     if (t->kernels[i].winner)
       string_map_set(&t->arena, &trial, t->kernels[i].key, (void *)t->kernels[i].winner);
-  const variant_request r = {.form = b->variant->form, .trial = &trial};
+  const variant_request r = {
+      .form = b->variant->form, .facts = b->variant->likely, .trial = &trial};
   raise_if(t, plan_variant_build(b->plan, &r, t->diag, &v));
   raise_if(t, network_open(&t->after, b, v));
 }

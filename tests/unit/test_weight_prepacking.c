@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 /** The first binding compiles all. */
-static const tn_model_desc at_once = {sizeof at_once,  NULL, false, NULL, 0, NULL,
+static const tn_model_desc at_once = {sizeof at_once,  NULL,  false, NULL, 0, NULL,
                                       TN_VARIANTS_ONE, false, NULL};
 
 typedef struct fixture {

@@ -87,8 +87,9 @@ static void compile_executable(variant_builder *j) {
   const plan_template *t = &j->p->template;
   executable_request r =
       context_executable_request(c, j->p->name, j->roots, t->n_roots - t->n_labels);
-  variant_progress progress = {
-      .caller = &c->progress, .background = j->request->background, .before = j->constants.n_kernels};
+  variant_progress progress = {.caller = &c->progress,
+                               .background = j->request->background,
+                               .before = j->constants.n_kernels};
   r.may_overwrite = may_overwrite;
   r.user = j;
   r.labels = j->labels;
@@ -208,7 +209,8 @@ static int64_t choose_likely(const variant_builder *j, size_t fact) {
   const plan_fact *f = &j->p->facts[fact];
   int64_t least = j->v->least[fact], n = f->likely;
   if (f->is_pinned) return 0;
-  if (!n && j->request->facts) n = nearest_power(j->request->facts[fact]);
+  if (!n && j->request->facts && j->request->facts[fact])
+    n = nearest_power(j->request->facts[fact]);
   if (!n) return 0;
   int64_t most = j->v->most[fact];
   return n < least ? least : n > most ? most : n;

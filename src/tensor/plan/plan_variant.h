@@ -61,7 +61,7 @@ struct plan_variant {
 
 typedef struct variant_request {
   const int64_t *form;
-  const int64_t *facts;          /* of the run that it is compiled for; NULL: there is none */
+  const int64_t *facts;          /* of the run that it is compiled for, 0 where unknown; or NULL */
   const atomic_bool *background; /* not NULL: kernels are compiled on the calling thread alone,
                                     until the flag is set, and nobody follows the progress */
   kernel_copies *kernels;        /* of executable_request */
