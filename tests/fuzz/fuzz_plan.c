@@ -92,7 +92,7 @@ static void see_step(const job *j, size_t i) {
   require(s->program < j->n_records);
   const program_record *r = &j->records[s->program];
   require(r->n_globals == s->n_buffers);
-  for (size_t k = 0; k < r->key_bytes; k++) seen += ((const unsigned char *)r->key)[k];
+  for (size_t k = 0; k < r->key.bytes; k++) seen += ((const unsigned char *)r->key.data)[k];
   for (size_t k = 0; k < r->n_values; k++)
     require(s->values[k] == SIZE_MAX || s->values[k] < p->n_vars);
 }
