@@ -20,9 +20,9 @@ typedef struct kernel_graph_key {
   size_t bytes;
 } kernel_graph_key;
 
-/** That part for a kernel: a SINK, from which code is generated in math mode `math`, or a
-    PROGRAM(SINK, DEVICE, LINEAR). Contains the graph, without the kernel's name and the numbers of
-    its ranges and allocs. In the arena. */
+/** The graph part of a kernel's key. The kernel is a SINK, from which code is generated in math
+   mode `math`, or a PROGRAM(SINK, DEVICE, LINEAR). The part contains the graph, without the
+   kernel's name and the numbers of its ranges and allocs. In the arena. */
 kernel_graph_key kernel_graph_key_make(arena *a, int math, const node *kernel);
 
 /** The key of a kernel: its graph; the decisions of a tuned schedule ("": none); the backend's

@@ -29,4 +29,19 @@ static inline bool temporary_write(const char *path, int mode, const void *data,
   return is_written;
 }
 
+/** Begins a fixture of a test: opens its arena and fills it by `prepare`; 0 on success. */
+static inline int temporary_set_up(arena *a, diag *d, void (*prepare)(void *fixture),
+                                   void *fixture) {
+  arena_init(a, &mem_system, d);
+  return (int)diag_catch(d, prepare, fixture);
+}
+
+/** Ends a fixture from calloc: removes its folder, frees its arena and itself; 0 on success. */
+static inline int temporary_tear_down(arena *a, const char *folder, void *fixture) {
+  int status = temporary_remove(a, folder);
+  arena_free(a);
+  free(fixture);
+  return status;
+}
+
 #endif

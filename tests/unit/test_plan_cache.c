@@ -39,16 +39,12 @@ static void prepare(void *arg) {
 
 static int set_up(void **state) {
   fixture *f = *state = calloc(1, sizeof *f);
-  arena_init(&f->arena, &mem_system, &f->diag);
-  return (int)diag_catch(&f->diag, prepare, f);
+  return temporary_set_up(&f->arena, &f->diag, prepare, f);
 }
 
 static int tear_down(void **state) {
   fixture *f = *state;
-  int status = temporary_remove(&f->arena, f->above);
-  arena_free(&f->arena);
-  free(f);
-  return status;
+  return temporary_tear_down(&f->arena, f->above, f);
 }
 
 /* Contexts that count kernels. */

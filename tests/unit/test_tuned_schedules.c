@@ -31,16 +31,12 @@ static void prepare(void *arg) {
 
 static int set_up(void **state) {
   fixture *f = *state = calloc(1, sizeof *f);
-  arena_init(&f->arena, &mem_system, &f->diag);
-  return (int)diag_catch(&f->diag, prepare, f);
+  return temporary_set_up(&f->arena, &f->diag, prepare, f);
 }
 
 static int tear_down(void **state) {
   fixture *f = *state;
-  int status = temporary_remove(&f->arena, f->above);
-  arena_free(&f->arena);
-  free(f);
-  return status;
+  return temporary_tear_down(&f->arena, f->above, f);
 }
 
 static void take_remark(void *user, tn_log_level level, const char *text) {
@@ -353,7 +349,7 @@ static void a_bad_schedule_is_replaced(void **state) {
   assert_true(n.of[TUNED_FASTER] > 0 && n.of[TUNED_WRONG] == 0);
 }
 
-/** What was faster before a kill is measured in whole runs by the next tuning. */
+/** The tuning after a kill measures schedules that were faster alone in whole runs. */
 static void a_killed_tuning_is_resumed(void **state) {
   fixture *f = *state;
   const kernel_record k = record_of(f);

@@ -34,16 +34,12 @@ static void prepare(void *arg) {
 
 static int set_up(void **state) {
   fixture *f = *state = calloc(1, sizeof *f);
-  arena_init(&f->arena, &mem_system, &f->diag);
-  return (int)diag_catch(&f->diag, prepare, f);
+  return temporary_set_up(&f->arena, &f->diag, prepare, f);
 }
 
 static int tear_down(void **state) {
   fixture *f = *state;
-  int status = temporary_remove(&f->arena, f->folder);
-  arena_free(&f->arena);
-  free(f);
-  return status;
+  return temporary_tear_down(&f->arena, f->folder, f);
 }
 
 static void save(const char *path, const void *data, size_t bytes) {

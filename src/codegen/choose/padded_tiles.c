@@ -102,7 +102,7 @@ static int64_t indices_per_copy(const choice *c, const node *stage, const node *
   double extent = (double)range_extent(loop)->lo;
   double one = elements_inside(c, stage, place, &b), all = elements_inside(c, stage, place - 1, &b);
   double most = most_tile_bytes(c) / (double)dtype_bytes((dtype)what->dtype);
-  if (extent < 2 || one < 0 || all < 0 || all > MACHINE_OVERLAPPING_COPIES * one * extent) return 1;
+  if (one < 0 || all <= one || all > MACHINE_OVERLAPPING_COPIES * one * extent) return 1;
   return 1 + (int64_t)((most - one) * (extent - 1) / (all - one));
 }
 

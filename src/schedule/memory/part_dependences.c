@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/** What one step reads or writes, from the first to the last coordinate along the axis. */
+/** The coordinates along the axis that one step reads or writes, from the first to the last. */
 typedef struct span {
   int64_t first, last;
   size_t step;
