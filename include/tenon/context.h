@@ -102,7 +102,8 @@ typedef enum tn_math {
                              NaN even where they carry no weight; of 0 and -0 either may be the
                              maximum or the minimum */
   TN_MATH_DEFAULT = 3,  /**< contract and sum */
-  TN_MATH_FAST = 7,     /**< also reassociate, and assume no NaN and no signed zeros */
+  TN_MATH_FAST = 7, /**< also reassociate, and assume no NaN and no signed zeros; convolutions of
+                         constant 3×3 weights may use Winograd's algorithm, which rounds more */
   TN_MATH_MAX_ENUM = 0x7fffffff
 } tn_math;
 

@@ -7,6 +7,7 @@
 #include "ir/core/affine.h"
 #include "ir/core/binder.h"
 #include "ir/core/build.h"
+#include "ir/core/math_mode.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/copy_graph.h"
@@ -14,6 +15,7 @@
 #include "schedule/values/constant_folding_state.h"
 #include "schedule/values/normalise.h"
 #include "schedule/values/weight_layout.h"
+#include "schedule/values/winograd.h"
 #include "target/machine.h"
 
 enum { MOST_BELOW = 64 /* nodes below a value that are visited to measure its operands */ };
@@ -22,18 +24,6 @@ static double bytes_of(const node *n) {
   double bytes = (double)dtype_bytes((dtype)n->dtype);
   for (size_t i = 0; i < n->rank; i++) bytes *= (double)n->dims[i]->hi;
   return bytes;
-}
-
-static bool is_pure(const node *n) {
-  return op_is_elementwise((op)n->op) || op_is_movement((op)n->op) || n->op == OP_REDUCE ||
-         n->op == OP_PAD || n->op == OP_CONST || n->op == OP_IOTA;
-}
-
-static bool is_constant(constant_folding *f, const map *known, const node *n) {
-  if (n->op == OP_BUFFER) return constant_folding_is_given(f, n);
-  for (uint32_t i = 0; i < n->n_src; i++)
-    if (!map_has(known, n->src[i])) return false;
-  return is_pure(n);
 }
 
 /** Computing a value from BUFFERs. */
@@ -67,9 +57,10 @@ static computation measure(constant_folding *f, const node *n) {
   return c;
 }
 
-/** True if a value takes no more bytes than the BUFFERs that it is computed from, or if its
-   elements take many operations each and it fits in the budget. */
+/** True if a value takes no more bytes than the BUFFERs that it is computed from, if its elements
+   take many operations each and it fits in the budget, or if a rewrite counts on it. */
 static bool is_worth_storing(constant_folding *f, const node *n) {
+  if (map_has(&f->kept, n)) return true;
   computation c = measure(f, n);
   double bytes = bytes_of(n), elements = bytes / (double)dtype_bytes((dtype)n->dtype);
   if (bytes <= c.bytes) return true;
@@ -83,11 +74,7 @@ static bool is_worth_storing(constant_folding *f, const node *n) {
     storing; operands of others are in their place. */
 static void find_computed(constant_folding *f) {
   node_list order = topo_sort(f->a, f->out.roots, f->request->n_roots, NULL, NULL);
-  map known = {0}, needed = {0};
-  for (size_t i = 0; i < order.n; i++) {
-    const node *n = order.at[i];
-    if (is_constant(f, &known, n)) map_set(f->a, &known, n, NULL);
-  }
+  map known = constant_folding_known(f, &order), needed = {0};
   for (size_t i = order.n; i-- > 0;) {
     const node *n = order.at[i];
     bool is_known = map_has(&known, n);
@@ -101,9 +88,21 @@ static void find_computed(constant_folding *f) {
   }
 }
 
+static bool is_constant(void *user, const node *n) { return constant_folding_is_known(user, n); }
+
+/** Rewrites convolutions where arithmetic may be reordered freely. */
+static void rewrite_convolutions(constant_folding *f) {
+  const constant_folding_request *r = f->request;
+  if ((r->math & MATH_FAST) != MATH_FAST) return;
+  node_list kept = winograd_rewrite(
+      f->g, &(winograd_request){f->out.roots, r->n_roots, is_constant, f, r->cache});
+  for (size_t i = 0; i < kept.n; i++) map_set(f->a, &f->kept, kept.at[i], NULL);
+}
+
 constants constant_folding_find(ir *g, const constant_folding_request *r) {
   constant_folding f = {.g = g, .a = ir_arena(g), .request = r, .uids = r->first_uid};
   f.out.roots = arena_copy(f.a, r->roots, r->n_roots * sizeof *r->roots);
+  rewrite_convolutions(&f);
   find_computed(&f);
   constant_folding_apply(&f);
   weight_layouts_find(&f);

@@ -18,6 +18,7 @@ typedef struct constant_folding_request {
   void *user;
   int64_t first_uid; /* of the new BUFFERs: no BUFFER of the graph has it or a larger one */
   size_t vector;     /* bytes of the widest vector; 0: there are none */
+  double cache;      /* bytes of the last-level cache */
   int math;          /* math_mode */
 } constant_folding_request;
 

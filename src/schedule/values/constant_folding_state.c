@@ -30,3 +30,28 @@ bool constant_folding_is_given(const constant_folding *f, const node *n) {
 bool constant_folding_reads_elements(const node *n) {
   return n->dtype != DT_INDEX && (op_is_elementwise((op)n->op) || n->op == OP_REDUCE);
 }
+
+static bool is_pure(const node *n) {
+  return op_is_elementwise((op)n->op) || op_is_movement((op)n->op) || n->op == OP_REDUCE ||
+         n->op == OP_PAD || n->op == OP_CONST || n->op == OP_IOTA;
+}
+
+static bool is_constant(constant_folding *f, const map *known, const node *n) {
+  if (n->op == OP_BUFFER) return constant_folding_is_given(f, n);
+  for (uint32_t i = 0; i < n->n_src; i++)
+    if (!map_has(known, n->src[i])) return false;
+  return is_pure(n);
+}
+
+map constant_folding_known(constant_folding *f, const node_list *order) {
+  map known = {0};
+  for (size_t i = 0; i < order->n; i++)
+    if (is_constant(f, &known, order->at[i])) map_set(f->a, &known, order->at[i], NULL);
+  return known;
+}
+
+bool constant_folding_is_known(constant_folding *f, const node *n) {
+  node_list order = topo_sort(f->a, &n, 1, NULL, NULL);
+  map known = constant_folding_known(f, &order);
+  return map_has(&known, n);
+}

@@ -14,6 +14,7 @@ typedef struct constant_folding {
   constants out;
   map number;         /* a BUFFER of a constant that was added → its position in out.at, + 1 */
   map stand_in;       /* a node → its replacement at the next constant_folding_apply */
+  map kept;           /* constant values that are stored whatever they take */
   double added_bytes; /* of constants that are larger than what they are computed from */
   int64_t uids;       /* the uid of the next new BUFFER */
 } constant_folding;
@@ -26,6 +27,12 @@ void constant_folding_apply(constant_folding *f);
 
 /** True if a node is a BUFFER whose contents never change. */
 bool constant_folding_is_given(const constant_folding *f, const node *n);
+
+/** The nodes of a list in topological order that are computed from constants alone. */
+map constant_folding_known(constant_folding *f, const node_list *order);
+
+/** True if a node is computed from constants alone. */
+bool constant_folding_is_known(constant_folding *f, const node *n);
 
 /** True if a node computes from elements of its operands, and is no movement of them. */
 bool constant_folding_reads_elements(const node *n);

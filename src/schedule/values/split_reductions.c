@@ -11,6 +11,7 @@
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/copy_graph.h"
 #include "ir/transform/rewrite.h"
+#include "schedule/core/axis_views.h"
 #include "target/machine.h"
 
 typedef struct splitting {
@@ -32,29 +33,6 @@ static bool leaves_cores_idle(const machine *m, const node *reduce) {
   if (shared < 1) shared = 1;
   return shared < m->cores &&
          work * (1 / shared - 1 / m->cores) > MACHINE_SPLIT_REDUCTION_LAUNCHES * m->launch;
-}
-
-/** `size` elements of x from `from` on along an axis. */
-static const node *slice_axis(ir *g, const node *x, size_t axis, int64_t from, int64_t size) {
-  arena *a = ir_scratch(g);
-  const node **starts = arena_alloc(a, x->rank * sizeof *starts);
-  const node **sizes = arena_copy(a, x->dims, x->rank * sizeof *sizes);
-  int64_t *steps = arena_alloc(a, x->rank * sizeof *steps);
-  for (size_t i = 0; i < x->rank; i++) {
-    starts[i] = ix_const(g, i == axis ? from : 0);
-    steps[i] = 1;
-  }
-  sizes[axis] = ix_const(g, size);
-  return ir_slice(g, x, starts, sizes, steps);
-}
-
-/** x with an axis split into two, the outer one of `n` indices. */
-static const node *split_axis(ir *g, const node *x, size_t axis, int64_t n) {
-  const node **dims = arena_alloc(ir_scratch(g), (x->rank + 1u) * sizeof *dims);
-  for (size_t i = 0; i <= x->rank; i++) dims[i] = x->dims[i > axis ? i - 1 : i];
-  dims[axis] = ix_const(g, n);
-  dims[axis + 1] = ix_const(g, node_int(x->dims[axis]) / n);
-  return ir_reshape(g, x, x->rank + 1u, dims);
 }
 
 /** The reduction to parts: over the same axes after the split, but for the outer half. */
@@ -92,11 +70,15 @@ static const node *split_reduction(splitting *p, const node *reduce, const node 
   if (axis < 0) return NULL;
   int64_t size = node_int(x->dims[axis]), even = size / n * n,
           place = remaining_position(reduce, axis);
-  const node *most = even < size ? slice_axis(g, x, (size_t)axis, 0, even) : x;
-  const node *made = reduce_to_parts(g, reduce, split_axis(g, most, (size_t)axis, n), axis);
+  const node *most = even < size ? axis_slice(g, x, (size_t)axis, 0, ix_const(g, even), 1) : x;
+  const node *made =
+      reduce_to_parts(g, reduce,
+                      axis_reshape(g, most, (size_t)axis, 2,
+                                   (const node *[]){ix_const(g, n), ix_const(g, even / n)}),
+                      axis);
   made = ir_reduce(g, made, o, 1, &place);
   if (even == size) return made;
-  const node *rest = slice_axis(g, x, (size_t)axis, even, size - even);
+  const node *rest = axis_slice(g, x, (size_t)axis, even, ix_const(g, size - even), 1);
   return ir_op2(g, o, made, ir_reduce(g, rest, o, reduce->n_int - 1u, reduce->ints + 1));
 }
 

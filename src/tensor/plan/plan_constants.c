@@ -4,6 +4,7 @@
 
 #include "runtime/build_executable.h"
 #include "schedule/values/constant_folding.h"
+#include "target/hardware.h"
 #include "target/machine.h"
 #include "tensor/context/fill_build_request.h"
 #include "tensor/context/symbolic_dims.h"
@@ -165,6 +166,7 @@ void plan_constants_build(tn_plan *plan, ir *g, const node *const roots[], size_
   tn_context *c = plan->context;
   constants_job p = {
       .c = c, .plan = plan, .background = background, .work = ir_arena(g), .out = out};
+  const tn_hardware hardware = hardware_with_defaults(&c->target->target.hardware);
   *out = (plan_constants){.plan = plan, .work = p.work};
   p.constants =
       constant_folding_find(g, &(constant_folding_request){.roots = roots,
@@ -173,6 +175,7 @@ void plan_constants_build(tn_plan *plan, ir *g, const node *const roots[], size_
                                                            .user = &p,
                                                            .first_uid = (int64_t)plan->n_sources,
                                                            .vector = c->target->target.vector_bytes,
+                                                           .cache = (double)hardware.l3_bytes,
                                                            .math = (int)c->math});
   out->roots = p.constants.roots;
   take_shared(&p);

@@ -112,6 +112,8 @@ def check_seeded(name, model, folder):
     write_set(data, [x], outputs)
     r = check_run(path, data, *tolerances(outputs))
     check(f"{name}: seeded", r.returncode == 0 and "1 output as expected" in r.stdout, r)
+    r = check_run(path, data, *tolerances(outputs), TENON_MATH="fast")
+    check(f"{name}: fast", r.returncode == 0 and "1 output as expected" in r.stdout, r)
     if name not in SWAPPED:
         return
     other = swapped(model)
