@@ -13,6 +13,7 @@
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/rewrite.h"
 #include "ir/verify/verify_graph.h"
+#include "schedule/core/axis_views.h"
 #include "schedule/fuse/search_state.h"
 #include "schedule/loops/outline_loops.h"
 #include "schedule/schedule.h"
@@ -516,6 +517,28 @@ static void scratch_is_limited_for_a_kernel(void **state) {
   run_body(three_products, 0, 0);
 }
 
+/** A product of the sum of four elements of another product's rows. */
+static void combined_operand(test *t) {
+  ir *g = t->g;
+  const int64_t square[] = {64, 64};
+  const node *y = NULL, *rows = ix_const(g, 64);
+  const node *p = tensor_matmul(g, buffer(t, DT_F32, 0, 2, (int64_t[]){256, 64}),
+                                buffer(t, DT_F32, 1, 2, square));
+  for (int64_t i = 0; i < 4; i++) {
+    const node *part = axis_slice(g, p, 0, 64 * i, rows, 1);
+    y = y ? ir_op2(g, OP_ADD, y, part) : part;
+  }
+  y = tensor_matmul(g, y, buffer(t, DT_F32, 2, 2, square));
+  schedule_request r = {.roots = &y, .n_roots = 1, .math = MATH_DEFAULT};
+  t->number = (double)make(t, &r)->steps.n;
+}
+
+/** The sum is stored: not each tile of the second product adds the elements that it reads. */
+static void combined_operands_are_stored(void **state) {
+  (void)state;
+  assert_int_equal(run_body(combined_operand, 0, 0), 2);
+}
+
 /* Code size. A kernel with many loads compiles slowly, even more so if each lane has its own
    mask. */
 
@@ -818,6 +841,7 @@ int main(void) {
       cmocka_unit_test(equal_layers_share_kernels),
       cmocka_unit_test(layers_take_little_memory),
       cmocka_unit_test(scratch_is_limited_for_a_kernel),
+      cmocka_unit_test(combined_operands_are_stored),
       cmocka_unit_test(code_is_limited_for_a_kernel),
       cmocka_unit_test(readers_count_once),
       cmocka_unit_test(places_go_outwards_one_by_one),

@@ -213,24 +213,24 @@ static void check_conv(test *t, const conv *c) {
 }
 
 static const conv usual = {.batch = 1,
-                           .channels = 96,
-                           .outputs = 96,
-                           .height = 6,
-                           .width = 6,
+                           .channels = 48,
+                           .outputs = 48,
+                           .height = 7,
+                           .width = 9,
                            .pad = 1,
                            .stride = 1,
                            .dilation = 1,
                            .groups = 1};
 
+/** Tiles overhang along none, one or both axes. */
 TEST(results_are_those_of_the_sum) {
-  for (int64_t height = 3; height <= 5; height++)
-    for (int64_t width = 3; width <= 4; width++)
+  for (int64_t height = 7; height <= 8; height++)
+    for (int64_t width = 9; width <= 10; width++)
       for (int64_t by = 0; by < 3; by++) {
         conv c = usual;
-        c.height = height;
-        c.width = width;
+        c.height = height + 2 - 2 * by;
+        c.width = width + 2 - 2 * by;
         c.pad = by;
-        if (results_along(&c, height) < 2 || results_along(&c, width) < 2) continue;
         check_conv(t, &c);
       }
 }
@@ -239,7 +239,6 @@ TEST(any_order_of_axes_and_operands_is_found) {
   conv c = usual;
   c.batch = 3;
   c.outputs = 40;
-  c.height = 5;
   check_conv(t, &c);
   c.is_channels_last = true;
   check_conv(t, &c);
@@ -272,6 +271,7 @@ TEST(strides_dilations_and_groups_keep_the_sum) {
   c = usual;
   c.channels = c.outputs = 192;
   c.groups = 2;
+  c.height = c.width = 10;
   check_stays(t, &c, MATH_FAST);
   c.pad = 0; /* x and w are read at the group along an axis of its own */
   check_stays(t, &c, MATH_FAST);

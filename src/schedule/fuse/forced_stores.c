@@ -6,7 +6,8 @@
        another contraction, where the epilogue has an expensive function or the contraction is long
        and of computed operands, as attention's is; or if a piece of a join moves it;
      - an operand that the windows of a contraction read several times over;
-     - an operand of a contraction that is joined of pieces, as by a concatenation;
+     - an operand of a contraction that is joined of pieces, as by a concatenation, or combined of
+       many elements of another contraction's result, as those of Winograd's algorithm are;
      - the result of a scan that a contraction reads.
 
    A stopgap: grouping by the cost of whole kernels will decide this by its estimates. */
@@ -134,6 +135,42 @@ static void store_joined_operands(forcing *f) {
       value *from = value_of(f, r->inputs.tensors.at[k]);
       if (!from || !joined[from->position]) continue;
       if (times_read(r, from) > MACHINE_OPERAND_REUSE_LEAST) force_store(f, from);
+    }
+  }
+}
+
+/** The elements of one contraction's result from which an element of a value is computed; of a
+   select those of one operand. */
+typedef struct combination {
+  const value *contraction; /* NULL: none */
+  size_t n;
+} combination;
+
+static combination combination_of(const forcing *f, const value *v, const combination all[]) {
+  combination most = {0};
+  for (size_t i = 0; is_elementwise(v) && i < v->inputs.elements.n; i++) {
+    const value *from = value_of(f, v->inputs.elements.at[i]->src[0]);
+    if (!from) continue;
+    combination of = is_contraction(from) ? (combination){from, 1} : all[from->position];
+    if (of.contraction == most.contraction && v->tensor->op != OP_WHERE) of.n += most.n;
+    if (of.n > most.n) most = of;
+  }
+  return most;
+}
+
+/** Stores the operands of contractions that combine many elements of another one's result: each
+   tile would combine them again. */
+static void store_combined_operands(forcing *f) {
+  const values *v = f->s->values;
+  combination *all = arena_calloc(f->s->a, v->at.n + 1, sizeof *all);
+  for (size_t i = 0; i < v->at.n; i++) {
+    const value *r = v->at.at[i];
+    all[i] = combination_of(f, r, all);
+    for (size_t k = 0; f->feeds[i] && k < r->inputs.tensors.n; k++) {
+      value *from = value_of(f, r->inputs.tensors.at[k]);
+      if (from && all[from->position].n >= MACHINE_COMBINED_ELEMENTS &&
+          times_read(r, from) > MACHINE_OPERAND_REUSE_LEAST)
+        force_store(f, from);
     }
   }
 }
@@ -273,6 +310,7 @@ bool fusion_force_stores(grouping *s) {
   find_feeds(&f);
   store_window_operands(&f);
   store_joined_operands(&f);
+  store_combined_operands(&f);
   store_epilogues(&f);
   store_scans(&f);
   arena_rewind(s->work, here);

@@ -66,7 +66,8 @@ static double cost_of_element(const rewriting *f, double elements) {
   return is_cached ? MACHINE_WINOGRAD_CACHED_TERMS : MACHINE_WINOGRAD_FAR_TERMS;
 }
 
-/** True if the products that are saved take longer than the transforms of x and of the sums. */
+/** True if the products that are saved take longer than the transforms of x and of the sums, and
+    than reading the weights that are added. */
 static bool saves_time(const rewriting *f, const window_sum *s) {
   double results = count_of(&s->batch), tiles = results;
   double channels = count_of(&s->channels), outputs = count_of(&s->outputs);
@@ -76,8 +77,9 @@ static bool saves_time(const rewriting *f, const window_sum *s) {
   }
   double sums = PRODUCTS * PRODUCTS * tiles;
   double each = cost_of_element(f, results * channels + sums * outputs);
-  return WINDOW * WINDOW * results * channels * outputs >
-         sums * (channels * outputs + each * (channels + outputs));
+  double saved = (WINDOW * WINDOW * results - sums) * channels * outputs;
+  double weights = (PRODUCTS * PRODUCTS - WINDOW * WINDOW) * channels * outputs;
+  return saved > sums * each * (channels + outputs) + weights * MACHINE_WINOGRAD_WEIGHT_TERMS;
 }
 
 /* Elementwise expressions over views that may have size 1 where the others have more. */
