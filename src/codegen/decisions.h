@@ -11,7 +11,7 @@
 
 /** Kinds of decisions: name and word in texts. */
 #define DECISION_KINDS(KIND)                                                                      \
-  KIND(OUTERMOST, "outermost") /* outermost of the loops that a nest builds arrays in */          \
+  KIND(OUTERMOST, "outermost") /* outermost of the loops that arrays or copies are built in */    \
   KIND(EXPANSION, "expansion") /* block of indices that arrays are built for at once */           \
   KIND(LANES, "lanes")         /* range of a reducing nest's vectors */                           \
   KIND(TILE, "tile")           /* register tile of a nest */                                      \

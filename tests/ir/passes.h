@@ -175,6 +175,7 @@ static const struct {
     {"v256-small", 32, false, false, true, {.l1_bytes = 4096, .l3_bytes = 4096, .line_bytes = 64}},
     {"v512-small", 64, false, false, true, {.l1_bytes = 4096, .l3_bytes = 4096, .line_bytes = 64}},
     {"v256-near", 32, false, false, true, {.l1_bytes = 4096, .l2_bytes = 32768, .line_bytes = 64}},
+    {"v512", 64, false, false, true, {.l1_bytes = 49152, .l2_bytes = 1 << 20, .line_bytes = 64}},
     {"v256-cores",
      32,
      false,
@@ -189,7 +190,7 @@ static codegen_options options_of(const pass_call *c) {
   while (i < n && strcmp(targets[i].name, argument(c, 0)) != 0) i++;
   if (i == n) bad_argument(c, "a target of tests/ir/passes.h");
   o.target = (target){.vector_bytes = targets[i].vector_bytes,
-                      .registers = REGISTERS,
+                      .registers = REGISTERS << (targets[i].vector_bytes == 64),
                       .threads = targets[i].threads,
                       .index32 = targets[i].index32,
                       .hardware = targets[i].hardware};

@@ -317,7 +317,16 @@ static size_t position_of_blocks(const node *packed) {
   return first;
 }
 
-/** Packs several blocks along a nest's loop at once; the loop over these becomes the innermost. */
+/** True if a nest reads an array at elements that do not depend on a range. */
+static bool reuses_along(ir *g, const node *stage, const node *range) {
+  node_list nest = nest_nodes(ir_arena(g), stage);
+  for (size_t i = 0; i < nest.n; i++)
+    if (nest_is_array_read(nest.at[i]) && !node_is_free_in(range, nest.at[i])) return true;
+  return false;
+}
+
+/** Packs several blocks along a nest's loop at once, where another operand is read again for each;
+   the loop over these becomes the innermost. */
 static void alternate_blocks(choice *c, const node *lanes, const node *packed, size_t fixed) {
   laws *l = &c->laws;
   const node *stage = law_find_binder(l, c->sink, lanes), *range = NULL, *blocks, *inner, *own;
@@ -326,7 +335,7 @@ static void alternate_blocks(choice *c, const node *lanes, const node *packed, s
     if (node_is_free_in(stage_range(stage)[i], packed)) range = stage_range(stage)[i];
     last = i;
   }
-  if (!range || stage_range(stage)[last] == range) return;
+  if (!range || stage_range(stage)[last] == range || !reuses_along(c->laws.g, stage, range)) return;
   int64_t at_once = alternating_blocks(c, range, packed);
   const node *made = at_once > 1 ? law_overlap(l, c->sink, range, at_once, &blocks, &inner) : NULL;
   if (made) made = law_order(l, made, inner, last + 1);

@@ -128,6 +128,21 @@ static const node *block_loop_of_copy(choice *c, const node *stage, const node *
   return outer;
 }
 
+/** Moves a loop that the windows vary along outermost, as the search prefers, where no copy for the
+    whole nest fits: a copy for rows of an image, or for some of its channels. */
+static void order_loops_of_copy(choice *c, const node *stage, const node *what) {
+  padded_tile b = {.what = what};
+  node_list loops = {0};
+  size_t place;
+  if (!find_tile(c, stage, &b, &place) || !place) return;
+  for (size_t i = 1; i < nest_count_loops(stage); i++)
+    if (node_is_free_in(stage_range(stage)[i], what))
+      vec_push(ir_scratch(c->laws.g), &loops, stage_range(stage)[i]);
+  size_t taken = choice_decide(c, DECISION_OUTERMOST, loops.n + 1);
+  const node *made = taken ? law_order(&c->laws, c->sink, loops.at[taken - 1], 0) : NULL;
+  if (made) c->sink = made;
+}
+
 void choice_padded_conditions(const choice *c, const node *stage, map *gone) {
   arena *a = ir_arena(c->laws.g);
   node_list nest = nest_nodes(a, stage);
@@ -180,7 +195,7 @@ static const node *next_masked_read(choice *c, const node *stage, const map *ref
 }
 
 void choose_padded_tiles(choice *c) {
-  map refused = {0}, blocked = {0};
+  map refused = {0}, blocked = {0}, ordered = {0};
   node_list binders = choice_binders(c);
   for (size_t i = 0; i < binders.n; i++) {
     const node *b = binders.at[i];
@@ -188,6 +203,11 @@ void choose_padded_tiles(choice *c) {
     while (first && (b = law_find_binder(&c->laws, c->sink, first))) {
       const node *what = next_masked_read(c, b, &refused);
       if (!what) break;
+      if (!map_has(&ordered, binders.at[i])) {
+        map_set(ir_arena(c->laws.g), &ordered, binders.at[i], NULL);
+        order_loops_of_copy(c, b, what);
+        continue;
+      }
       const node *loop = block_loop_of_copy(c, b, what, &blocked);
       if (loop) first = loop;
       if (loop) continue;
