@@ -1,6 +1,6 @@
 /* Cost estimates of a kernel before it is lowered, which fusion's choice of layouts and code
    generation share: how many element operations a node of a loop nest takes, in scalars and in
-   vectors along a range, and whether a range walks through memory at unit stride. Ranges of dynamic
+   vectors along a range, and whether a range walks through memory at unit stride. Ranges of open
    size count as range_likely_trips says. */
 #ifndef TENON_TARGET_KERNEL_ESTIMATES_H
 #define TENON_TARGET_KERNEL_ESTIMATES_H

@@ -562,15 +562,19 @@ static void ended_threads_leave_no_message(void **state) {
   tn_context *c = tn_open(NULL);
   binder b = {.plan = named_plan(c, "ended"), .c = c, .name = "ended"};
   pthread_t before, after;
+  bool is_same = false;
   tn_add(tn_full(c, tn_shape(2), TN_F32, 1), tn_full(c, tn_shape(3), TN_F32, 1));
-  assert_int_equal(pthread_create(&before, NULL, fail_once, &b), 0);
-  pthread_join(before, NULL);
-  assert_false(b.is_wrong);
-  assert_int_equal(pthread_create(&after, NULL, read_message, &b), 0);
-  print_message("the same pthread_t: %d\n", pthread_equal(before, after) != 0);
-  pthread_join(after, NULL);
-  assert_false(b.is_wrong);
+  for (int i = 0; i < 100 && !is_same; i++) {
+    assert_int_equal(pthread_create(&before, NULL, fail_once, &b), 0);
+    pthread_join(before, NULL);
+    assert_false(b.is_wrong);
+    assert_int_equal(pthread_create(&after, NULL, read_message, &b), 0);
+    is_same = pthread_equal(before, after) != 0;
+    pthread_join(after, NULL);
+    assert_false(b.is_wrong);
+  }
   assert_int_equal(tn_close(c), TN_OK);
+  if (!is_same) skip(); /* no thread got the pthread_t of an ended one */
 }
 
 /** A thread's message is its newest failure, whichever kind of work failed. */

@@ -1,5 +1,6 @@
 /* Views of a tensor that differ from it along one axis, for passes that rewrite tensor graphs. They
-   are chains of movements, which cost nothing. */
+   are chains of movements, which cost nothing. They use scratch memory, which the caller rewinds.
+ */
 #ifndef TENON_SCHEDULE_CORE_AXIS_VIEWS_H
 #define TENON_SCHEDULE_CORE_AXIS_VIEWS_H
 

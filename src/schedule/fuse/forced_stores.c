@@ -139,20 +139,28 @@ static void store_joined_operands(forcing *f) {
   }
 }
 
-/** The elements of one contraction's result from which an element of a value is computed; of a
-   select those of one operand. */
+/** The elements of a contraction's result from which an element of a value is computed: of that
+   contraction from which most are; of a select those of one operand. */
 typedef struct combination {
   const value *contraction; /* NULL: none */
   size_t n;
 } combination;
 
+static combination combination_of_input(const forcing *f, const value *v, size_t i,
+                                        const combination all[]) {
+  const value *from = value_of(f, v->inputs.elements.at[i]->src[0]);
+  if (!from) return (combination){0};
+  return is_contraction(from) ? (combination){from, 1} : all[from->position];
+}
+
 static combination combination_of(const forcing *f, const value *v, const combination all[]) {
   combination most = {0};
   for (size_t i = 0; is_elementwise(v) && i < v->inputs.elements.n; i++) {
-    const value *from = value_of(f, v->inputs.elements.at[i]->src[0]);
-    if (!from) continue;
-    combination of = is_contraction(from) ? (combination){from, 1} : all[from->position];
-    if (of.contraction == most.contraction && v->tensor->op != OP_WHERE) of.n += most.n;
+    combination of = combination_of_input(f, v, i, all);
+    for (size_t k = 0; of.contraction && v->tensor->op != OP_WHERE && k < i; k++) {
+      combination other = combination_of_input(f, v, k, all);
+      if (other.contraction == of.contraction) of.n += other.n;
+    }
     if (of.n > most.n) most = of;
   }
   return most;
@@ -162,7 +170,7 @@ static combination combination_of(const forcing *f, const value *v, const combin
    tile would combine them again. */
 static void store_combined_operands(forcing *f) {
   const values *v = f->s->values;
-  combination *all = arena_calloc(f->s->a, v->at.n + 1, sizeof *all);
+  combination *all = arena_calloc(f->s->work, v->at.n + 1, sizeof *all);
   for (size_t i = 0; i < v->at.n; i++) {
     const value *r = v->at.at[i];
     all[i] = combination_of(f, r, all);

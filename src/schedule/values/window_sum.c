@@ -29,7 +29,7 @@ static const node *skip_views(const node *x) {
 
 static operand operand_of(ir *g, const node *view, const node *const coords[]) {
   operand o = {skip_views(view), NULL};
-  o.at = arena_alloc(ir_arena(g), (o.leaf->rank + 1u) * sizeof *o.at);
+  o.at = arena_alloc(ir_scratch(g), (o.leaf->rank + 1u) * sizeof *o.at);
   element_source_coordinates(g, view, o.leaf, coords, o.at);
   return o;
 }
@@ -87,7 +87,7 @@ static bool find_windows(const operand *x, const operand *w, window_sum *to) {
     summed ones by both. */
 static bool sort_ranges(ir *g, const operand *x, const operand *w, const node_list *summed,
                         window_sum *to) {
-  arena *a = ir_arena(g);
+  arena *a = ir_scratch(g);
   for (size_t i = 0; i < to->result.n; i++) {
     const node *r = to->result.at[i];
     bool in_x = axis_of(x, r) != SIZE_MAX, in_w = axis_of(w, r) != SIZE_MAX;
@@ -110,7 +110,7 @@ static bool sort_ranges(ir *g, const operand *x, const operand *w, const node_li
     those of all windows. */
 static const node *view_of(ir *g, const operand *o, size_t n, const node *const ranges[]) {
   size_t rank = o->leaf->rank, last = n;
-  arena *a = ir_arena(g);
+  arena *a = ir_scratch(g);
   const node **starts = arena_alloc(a, rank * sizeof *starts);
   const node **sizes = arena_alloc(a, (rank + n) * sizeof *sizes);
   int64_t *steps = arena_alloc(a, rank * sizeof *steps), *to = arena_alloc(a, rank * sizeof *to);
@@ -132,7 +132,7 @@ static const node *view_of(ir *g, const operand *o, size_t n, const node *const 
 }
 
 static void append(ir *g, node_list *to, size_t n, const node *const ranges[]) {
-  for (size_t i = 0; i < n; i++) vec_push(ir_arena(g), to, ranges[i]);
+  for (size_t i = 0; i < n; i++) vec_push(ir_scratch(g), to, ranges[i]);
 }
 
 static bool match_operands(ir *g, const operand *x, const operand *w, const node_list *summed,
@@ -153,7 +153,7 @@ static bool match_operands(ir *g, const operand *x, const operand *w, const node
 }
 
 bool window_sum_match(ir *g, const node *reduce, window_sum *to) {
-  arena *a = ir_arena(g);
+  arena *a = ir_scratch(g);
   node_list summed = {0};
   if (reduce->op != OP_REDUCE || reduce->ints[0] != OP_ADD || reduce->src[0]->rank > MOST_AXES)
     return false;

@@ -41,7 +41,8 @@ typedef struct rewriting {
 /** The sizes of ranges. */
 static node_list sizes_of(ir *g, const node_list *ranges) {
   node_list sizes = {0};
-  for (size_t i = 0; i < ranges->n; i++) vec_push(ir_arena(g), &sizes, range_extent(ranges->at[i]));
+  for (size_t i = 0; i < ranges->n; i++)
+    vec_push(ir_scratch(g), &sizes, range_extent(ranges->at[i]));
   return sizes;
 }
 
@@ -288,13 +289,15 @@ static const node *rewrite_node(void *user, const node *n, const node *const src
   window_sum s;
   if (n->op != OP_REDUCE || n->dtype != DT_F32) return NULL;
   const node *sum = ir_with_sources(f->g, n, src);
-  bool pays = window_sum_match(f->g, sum, &s) && saves_time(f, &s) &&
+  bool pays = window_sum_match(f->g, sum, &s) && s.outputs.n && s.channels.n && saves_time(f, &s) &&
               f->request->is_constant(f->request->user, s.leaf);
   return pays ? rewrite_sum(f, &s, sum) : sum;
 }
 
 node_list winograd_rewrite(ir *g, const winograd_request *r) {
   rewriting f = {.g = g, .request = r};
-  ir_copy(g, ir_arena(g), r->roots, r->n_roots, rewrite_node, &f, r->roots);
+  arena_mark here = arena_save(ir_scratch(g));
+  ir_copy(g, ir_scratch(g), r->roots, r->n_roots, rewrite_node, &f, r->roots);
+  arena_rewind(ir_scratch(g), here);
   return f.weights;
 }

@@ -208,27 +208,36 @@ static void apply_constraints(import *m) {
   }
 }
 
+/** The graph's initializers by name: inputs with these names are left out. */
+static string_map find_initializers(import *m) {
+  const onnx_graph *g = m->model->graph;
+  string_map found = {0};
+  for (size_t i = 0; i < g->initializers.n; i++)
+    string_map_set(m->b.arena, &found, g->initializers.at[i]->name, g->initializers.at[i]);
+  return found;
+}
+
 bool input_sizes_share_names(import *m) {
   const onnx_values *inputs = &m->model->graph->inputs;
-  string_map seen = {0};
-  for (size_t i = 0; i < inputs->n; i++)
+  string_map seen = {0}, initializers = find_initializers(m);
+  for (size_t i = 0; i < inputs->n; i++) {
+    if (string_map_get(&initializers, inputs->at[i].name)) continue;
     for (size_t k = 0; k < inputs->at[i].type.dims.n; k++) {
       const onnx_dim *d = &inputs->at[i].type.dims.at[k];
       if (is_named(d) && string_map_get(&seen, d->param)) return true;
       if (is_named(d)) string_map_set(m->b.arena, &seen, d->param, (void *)d);
     }
+  }
   return false;
 }
 
 void input_sizes_read(import *m) {
   const onnx_graph *g = m->model->graph;
-  string_map initializers = {0};
+  string_map initializers = find_initializers(m);
   map used = {0};
   if (m->n_size_constraints && !m->size_constraints)
     diag_raise(m->b.diag, TN_ERR_ARGUMENT, "sizes is NULL, but n_sizes is %zu",
                m->n_size_constraints);
-  for (size_t i = 0; i < g->initializers.n; i++)
-    string_map_set(m->b.arena, &initializers, g->initializers.at[i]->name, g->initializers.at[i]);
   for (size_t i = 0; i < g->inputs.n; i++)
     if (!string_map_get(&initializers, g->inputs.at[i].name))
       declare_named_sizes(m, &g->inputs.at[i]);
