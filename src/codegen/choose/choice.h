@@ -109,6 +109,11 @@ double choice_array_bytes(const choice *c);
     disappear once its windows are padded. */
 void choice_padded_conditions(const choice *c, const node *stage, map *gone);
 
+/** Reads of each element of an operand's copy, packed in vectors along a range of a nest; 0: it
+    would be too large, or read too seldom. */
+double choice_reuse_if_packed(const choice *c, const node *stage, const node *index,
+                              const node *lanes, int64_t n_lanes);
+
 /* choice.c: helpers. */
 
 /** The alternative that a step takes, of `n` > 0. */

@@ -280,6 +280,21 @@ bool choice_is_packed(const choice *c, const node *stage, const node *index, dou
   return gain >= 1;
 }
 
+double choice_reuse_if_packed(const choice *c, const node *stage, const node *index,
+                              const node *lanes, int64_t n_lanes) {
+  const node *inner[MOST_INNER];
+  size_t n = inner_ranges(stage, index, inner, MOST_INNER);
+  double bytes = (double)dtype_bytes((dtype)index->dtype) * (double)n_lanes, reuse = 1;
+  for (size_t i = 0; i < n; i++) bytes *= range_likely_trips(inner[i]);
+  if (!n || n == MOST_INNER || index->src[0]->op != OP_PARAM || bytes > most_packed_bytes(c))
+    return 0;
+  for (size_t i = 0; i < stage_n_ranges(stage); i++) {
+    const node *r = stage_range(stage)[i];
+    if (r != lanes && !node_is_free_in(r, index)) reuse *= range_likely_trips(r);
+  }
+  return reuse >= MACHINE_PACKED_LANES_REUSE ? reuse : 0;
+}
+
 /** Moves the packing of an operand outside of a stage's loops from a position on. */
 static void hoist_packing(choice *c, const node *lanes, const node *packed, size_t first) {
   const node *stage = law_find_binder(&c->laws, c->sink, lanes), *own, *before = c->sink;

@@ -89,6 +89,27 @@ static bool stores_are_consecutive(ir *g, const node *stage, const node *range) 
   return true;
 }
 
+/** Operations that packing saves where the lanes of a stage's nest read an operand at scattered
+    addresses: consecutive reads take the place of scattered ones, of which there is one for all
+    reads of an element. Scattered stores, which the estimate counts as reads, cost more. */
+static double operations_saved_by_packing(estimate *e, const node *stage, const node_list *nest,
+                                          const node *range, int64_t lanes) {
+  double saved = 0;
+  if (stage->op != OP_STAGE) return 0;
+  if (!stores_are_consecutive(e->g, stage, range))
+    saved -= estimate_stage_stores(stage) * MACHINE_SCATTERED_STORE_OPERATIONS;
+  for (size_t i = 0; i < nest->n; i++) {
+    const node *n = nest->at[i];
+    if (n->op != OP_INDEX || !node_is_free_in(range, n) || read_is_unit_stride(e->g, range, n))
+      continue;
+    double reuse = choice_reuse_if_packed(e->c, stage, n, range, lanes);
+    if (reuse < 1) continue;
+    saved += estimate_node_vectorised(e->g, n, range, (double)lanes) * (1 - 1 / reuse) -
+             estimate_vectorised(estimate_node_operations(n), true, (double)lanes);
+  }
+  return saved;
+}
+
 /** True if a range of open size may be shorter than a vector, and a loop that is not, along which
    the stage stores consecutive elements, would do as well. */
 static bool is_open_outer_axis(ir *g, const node *stage, const node *range, int64_t lanes) {
@@ -135,14 +156,14 @@ static int64_t fit_lanes(const node *range, int64_t lanes) {
   return lanes;
 }
 
-/** A range whose vectors take fewer operations than those of inner nests alone. */
+/** A range for a binder's vectors; NULL: there are those of inner nests alone. */
 typedef struct lane_range {
   const node *range;
   int64_t lanes;
-  double operations;
+  double operations, packed; /* as operands lie, and where scattered ones are packed */
 } lane_range;
 
-enum { MOST_LANE_RANGES = 3 }; /* alternatives of a nest */
+enum { MOST_LANE_RANGES = 8 }; /* alternatives of a nest */
 
 /** Inserts a range into a list in the order of operations, of which the first are kept. */
 static size_t insert_range(lane_range list[], size_t n, lane_range r) {
@@ -155,12 +176,13 @@ static size_t insert_range(lane_range list[], size_t n, lane_range r) {
   return n;
 }
 
-/** Lists the ranges of a binder whose vectors take the fewest operations; returns their number. */
+/** Lists the ranges of a binder whose vectors take the fewest operations, and none among them;
+    returns their number. */
 static size_t best_ranges(estimate *e, const node *binder, lane_range list[MOST_LANE_RANGES]) {
   node_list nest = nest_nodes(ir_arena(e->g), binder);
   const node *const *ranges;
-  size_t n = 0;
-  double scalar = nest_operations(e, &nest, NULL, 1) + binder_operations(e->g, binder, NULL, 1);
+  double inner = nest_operations(e, &nest, NULL, 1) + binder_operations(e->g, binder, NULL, 1);
+  size_t n = insert_range(list, 0, (lane_range){NULL, 1, inner, inner});
   for (size_t i = binder_ranges(binder, &ranges); i-- > 0;) {
     int64_t lanes = lanes_of(e->c, binder, &nest, ranges[i]);
     if (!node_is_const(range_extent(ranges[i]))) lanes = fit_lanes(ranges[i], lanes);
@@ -168,7 +190,8 @@ static size_t best_ranges(estimate *e, const node *binder, lane_range list[MOST_
     double operations = nest_operations(e, &nest, ranges[i], lanes);
     if (operations < 0) continue;
     operations += binder_operations(e->g, binder, ranges[i], lanes);
-    if (operations < scalar) n = insert_range(list, n, (lane_range){ranges[i], lanes, operations});
+    double saved = operations_saved_by_packing(e, binder, &nest, ranges[i], lanes);
+    n = insert_range(list, n, (lane_range){ranges[i], lanes, operations, operations - saved});
   }
   return n;
 }
@@ -177,7 +200,7 @@ static size_t best_ranges(estimate *e, const node *binder, lane_range list[MOST_
     takes fewer than vectors of inner nests alone. */
 static const node *best_range(estimate *e, const node *binder, int64_t *lanes) {
   lane_range list[MOST_LANE_RANGES];
-  if (!best_ranges(e, binder, list)) return NULL;
+  best_ranges(e, binder, list);
   *lanes = list[0].lanes;
   return list[0].range;
 }
@@ -337,12 +360,19 @@ static const node *next_binder(choice *c, const map *tried) {
 }
 
 /** Decides the range of a STAGE's vectors: where it reduces, other ranges that take not many more
-    operations are alternatives. */
+    operations are alternatives, and so are vectors of its reductions. */
 static lane_range choose_lanes(estimate *e, const node *stage) {
   node_list nest = nest_nodes(ir_arena(e->g), stage);
   lane_range list[MOST_LANE_RANGES] = {0};
-  size_t n = best_ranges(e, stage, list);
-  while (n > 1 && list[n - 1].operations > MACHINE_ALTERNATIVE_LANES_COST * list[0].operations) n--;
+  size_t all = best_ranges(e, stage, list), n = 1;
+  bool is_worse = !list[0].range; /* than vectors of the reductions, but for packing */
+  for (size_t i = 1; i < all; i++) {
+    double operations = is_worse ? list[i].packed : list[i].operations;
+    bool is_lane = list[i].range || e->inner_range.n;
+    is_worse |= !list[i].range;
+    if (is_lane && operations <= MACHINE_ALTERNATIVE_LANES_COST * list[0].operations)
+      list[n++] = list[i];
+  }
   if (n < 2 || !nest_has_fold(&nest)) return list[0];
   return list[choice_decide(e->c, DECISION_LANES, n)];
 }
