@@ -49,12 +49,13 @@ typedef struct tn_tune_desc {
   { sizeof(tn_tune_desc), 0, NULL, NULL }
 
 /** Tunes the variant that a binding's runs take, for its present inputs and the context's threads.
-    The plan or model was made with `tunable`, has no states and no host functions. Each measurement
-    is appended to the context's file of tuned schedules (tn_open_desc.tuned), so that a process
-   that was killed loses none of them, and a later call goes on; those that are kept are used by the
-    binding's next runs and by all later compilations of such kernels ("Tuned schedules" in
-    docs/library.md). Runs do not get slower. `desc` NULL: INIT; `result` NULL: none. The message of
-    a failure is the binding's; schedules that were kept stay. */
+    The plan or model was made with `tunable`, and has no states and no host functions; the binding
+    carries no outputs over (tn_binding_carry): else TN_ERR_UNSUPPORTED. Each measurement is
+   appended to the context's file of tuned schedules (tn_open_desc.tuned), so that a process that
+   was killed loses none of them, and a later call goes on; those that are kept are used by the
+   binding's next runs and by all later compilations of such kernels ("Tuned schedules" in
+   docs/library.md). Runs do not get slower. `desc` NULL: INIT; `result` NULL: none. The message of
+   a failure is the binding's; schedules that were kept stay. */
 TN_API tn_status tn_tune(tn_binding *binding, const tn_tune_desc *desc, tn_tuning *result);
 
 #ifdef __cplusplus

@@ -3,6 +3,7 @@
 #include "tune/network_runs.h"
 
 #include "device/memory/span.h"
+#include "runtime/execution_memory.h"
 #include "tune/same_results.h"
 
 #include <stdlib.h>
@@ -46,6 +47,13 @@ tn_status network_run(network *n, int64_t *ns, diag *d) {
   int64_t start = clock_now_ns();
   tn_status s = execution_run(n->execution, d);
   *ns = clock_now_ns() - start;
+  return s;
+}
+
+tn_status network_bytes(network *n, uint64_t *bytes, diag *d) {
+  tn_status s = execution_scratch_bytes(n->execution, bytes, d);
+  for (size_t i = 0; i < executable_buffers(n->variant->executable) && s == TN_OK; i++)
+    if (execution_is_bindable(n->execution, i)) *bytes += execution_bytes_of(n->execution, i);
   return s;
 }
 

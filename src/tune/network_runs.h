@@ -18,6 +18,9 @@ void network_close(network *n); /* one of zeros is allowed */
 /** Runs once; *ns is the time. */
 tn_status network_run(network *n, int64_t *ns, diag *d);
 
+/** The bytes of all memory that a run uses. */
+tn_status network_bytes(network *n, uint64_t *bytes, diag *d);
+
 /** The part of a kernel in runs of a network. */
 typedef struct kernel_share {
   int64_t ns;  /* of all its steps together; 0: no step runs it */

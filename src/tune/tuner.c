@@ -309,12 +309,11 @@ static void check_plan(tuner *t) {
   if (p->n_states || p->template.has_host_calls)
     diag_raise(t->diag, TN_ERR_UNSUPPORTED, "%s: a plan with %s cannot be tuned", p->name,
                p->n_states ? "states" : "functions of the host");
-}
-
-static uint64_t count_network_bytes(tuner *t) {
-  tn_memory m = {0};
-  raise_if(t, binding_memory(t->binding, &m));
-  return m.values + m.scratch + m.inputs + m.outputs;
+  for (size_t i = 0; i < p->ports.n_inputs; i++)
+    if (b->inputs[i].carried_output)
+      diag_raise(t->diag, TN_ERR_UNSUPPORTED,
+                 "%s: a binding that carries output %s over to input %s cannot be tuned", p->name,
+                 p->ports.outputs[b->inputs[i].carried_output - 1].name, p->ports.inputs[i].name);
 }
 
 /** Opens the network as it runs now, and copies of its kernels. */
@@ -335,7 +334,7 @@ static void open_network(tuner *t) {
   raise_if(t, network_run(&t->before, &ns, t->diag));
   t->whole_ns = (double)ns;
   t->info->before_ms = t->info->after_ms = t->whole_ns * 1e-6;
-  t->network_bytes = count_network_bytes(t);
+  raise_if(t, network_bytes(&t->before, &t->network_bytes, t->diag));
 }
 
 static void tune_body(void *arg) {

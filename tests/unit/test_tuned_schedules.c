@@ -427,6 +427,33 @@ static void states_are_refused(void **state) {
   check_ok(c, tn_close(c));
 }
 
+/** A cache that grows by a row in each run: the sizes of the next run are others. */
+static tn_binding *bind_growing_cache(tn_context *c) {
+  static float rows[150 * 8], row[8];
+  const tn_dim n = tn_dim_var(c, "n", 1, 1000);
+  tn_tensor *parts[] = {tn_input(c, "cache", tn_shape(n, 8), TN_F32),
+                        tn_input(c, "row", tn_shape(1, 8), TN_F32)};
+  tn_tensor *next = tn_concat(parts, 2, 0);
+  tn_plan_desc desc = TN_PLAN_DESC_INIT;
+  desc.tunable = true;
+  tn_binding *b = bind_compiled(c, &next, 1, &desc);
+  check_bound(b, tn_binding_input(b, "cache", tn_shape(150, 8), TN_F32, rows, sizeof rows));
+  check_bound(b, tn_binding_input(b, "row", tn_shape(1, 8), TN_F32, row, sizeof row));
+  check_bound(b, tn_binding_carry(b, "0", "cache"));
+  return b;
+}
+
+static void carried_outputs_are_refused(void **state) {
+  fixture *f = *state;
+  tn_context *c = open_with(f, f->tuned);
+  tn_binding *b = bind_growing_cache(c);
+  assert_int_equal(tn_tune(b, NULL, NULL), TN_ERR_UNSUPPORTED);
+  check_text(tn_binding_message(b), "carries output 0 over to input cache cannot be tuned");
+  check_bound(b, tn_binding_run(b));
+  assert_int_equal(tn_binding_type(b, "0").shape.size[0], 151); /* the first run */
+  check_ok(c, tn_close(c));
+}
+
 /** Tunes with an allocation that fails. */
 static tn_status tune_with_failure(fixture *f, failing *at) {
   tn_open_desc d = TN_OPEN_DESC_INIT;
@@ -470,6 +497,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(the_store_lies_in_the_cache, set_up, tear_down),
       cmocka_unit_test_setup_teardown(exhausted_memory_is_a_failure, set_up, tear_down),
       cmocka_unit_test_setup_teardown(states_are_refused, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(carried_outputs_are_refused, set_up, tear_down),
       cmocka_unit_test_setup_teardown(bad_requests_are_refused, set_up, tear_down),
       cmocka_unit_test_setup_teardown(tuning_ends_where_nothing_is_left, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_killed_tuning_is_resumed, set_up, tear_down),
