@@ -140,7 +140,8 @@ typedef struct tn_open_desc {
       gcc and clang found */
   const char *compiler;
   /** file of tuned schedules (tn_tune), which kernels are compiled with and tn_tune appends to, or
-      "off"; NULL: the file "tuned" in the folder of the disk cache, and none without one */
+      "off"; a relative path is one of the working directory at this call. NULL: the file "tuned" in
+      the folder of the disk cache, and none without one */
   const char *tuned;
 } tn_open_desc;
 

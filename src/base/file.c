@@ -37,6 +37,17 @@ static tn_status io_error(diag *d, const char *what, const char *path) {
                   why);
 }
 
+tn_status file_absolute_path(const char *path, char absolute[FILE_PATH_BYTES], diag *d) {
+  char here[FILE_PATH_BYTES] = "";
+  *absolute = 0;
+  if (*path != '/' && !getcwd(here, sizeof here)) return io_error(d, "find the folder of", path);
+  int n = snprintf(absolute, FILE_PATH_BYTES, "%s%s%s", here, here[0] && here[1] ? "/" : "", path);
+  if (n >= 0 && n < FILE_PATH_BYTES) return TN_OK;
+  *absolute = 0;
+  errno = ENAMETOOLONG;
+  return io_error(d, "use", path);
+}
+
 static tn_status map_descriptor(file_map *f, int fd, const char *path, diag *d) {
   struct stat s;
   if (fstat(fd, &s)) return io_error(d, "read", path);

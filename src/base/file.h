@@ -1,6 +1,6 @@
 /* File utilities: memory-maps files for reading, writes them (by atomic replacement where the
-   folder permits it), creates folders, tests whether two paths are the same file, and formats paths
-   for messages. A failure is TN_ERR_IO with a message that names the path. */
+   folder permits it), creates folders, tests whether two paths are the same file, and makes paths
+   absolute and fit for messages. A failure is TN_ERR_IO with a message that names the path. */
 #ifndef TENON_BASE_FILE_H
 #define TENON_BASE_FILE_H
 
@@ -58,6 +58,11 @@ bool file_exists(const char *path);
 
 /** True if two paths lead to the same regular file, or would where none exists yet. */
 bool file_same(const char *a, const char *b);
+
+/** Makes a path absolute by the current folder. TN_ERR_IO for one that is too long then: `absolute`
+    is empty. */
+enum { FILE_PATH_BYTES = 4096 };
+tn_status file_absolute_path(const char *path, char absolute[FILE_PATH_BYTES], diag *d);
 
 /** Formats a path for messages: control characters escaped, cut to fit. Returns `shown`. */
 enum { FILE_PRINTABLE_BYTES = 1024 };

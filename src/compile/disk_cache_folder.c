@@ -3,7 +3,6 @@
 #include "compile/disk_cache_folder.h"
 
 #include "base/environment.h"
-#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,13 +13,16 @@
 
 /* The path. */
 
+/** With a slash at the end, a link would be followed. */
+static void cut_slashes(char *path) {
+  for (size_t n = strlen(path); n > 1 && path[n - 1] == '/';) path[--n] = 0;
+}
+
 static tn_status join_path(char path[DISK_CACHE_PATH_BYTES], const char *under, const char *rest,
                            diag *d) {
-  int n = snprintf(path, DISK_CACHE_PATH_BYTES, "%s%s%s", under, *under ? "/" : "", rest);
+  int n = snprintf(path, DISK_CACHE_PATH_BYTES, "%s/%s", under, rest);
   if (n < 0 || n >= DISK_CACHE_PATH_BYTES)
     return diag_set(d, TN_ERR_IO, "the path of the cache folder is too long");
-  while (n > 1 && path[n - 1] == '/')
-    path[--n] = 0; /* with a slash at the end, a link would be followed */
   return TN_OK;
 }
 
@@ -37,10 +39,11 @@ static tn_status join_home(char path[DISK_CACHE_PATH_BYTES], const char *home, d
 
 tn_status disk_cache_folder_path(const char *given, char path[DISK_CACHE_PATH_BYTES], diag *d) {
   const char *xdg = environment_get("XDG_CACHE_HOME"), *home = environment_get("HOME");
-  char here[DISK_CACHE_PATH_BYTES];
-  if (given && given[0] == '/') return join_path(path, "", given, d);
-  if (given && getcwd(here, sizeof here)) return join_path(path, here, given, d);
-  if (given) return diag_set(d, TN_ERR_IO, "cannot find the current folder: %s", strerror(errno));
+  if (given) {
+    tn_status s = file_absolute_path(given, path, d);
+    cut_slashes(path);
+    return s;
+  }
   if (xdg && xdg[0] == '/')
     return join_path(path, xdg, "tenon", d); /* its specification: no others */
   if (home && home[0] == '/') return join_home(path, home, d);

@@ -3,11 +3,11 @@
 #ifndef TENON_COMPILE_DISK_CACHE_FOLDER_H
 #define TENON_COMPILE_DISK_CACHE_FOLDER_H
 
-#include "base/diag.h"
+#include "base/file.h"
 
 #include <stdbool.h>
 
-enum { DISK_CACHE_PATH_BYTES = 4096 };
+enum { DISK_CACHE_PATH_BYTES = FILE_PATH_BYTES };
 
 /** The path of the folder: `given`, made absolute; if that is NULL $XDG_CACHE_HOME/tenon, else
     $HOME/.cache/tenon, if HOME is an existing folder. TN_ERR_IO if there is no such place. */

@@ -36,7 +36,8 @@ struct tuned_store {
   const mem *mem;
   disk_cache_warning *warn;
   void *user;
-  char path[DISK_CACHE_PATH_BYTES];
+  diag no_path; /* why there is no path, if there is none */
+  char path[FILE_PATH_BYTES];
   mutex lock; /* of all below */
   bool is_read;
   int out;   /* open for appending; -1: not yet */
@@ -44,6 +45,14 @@ struct tuned_store {
   arena arena;
   string_map kept; /* key → decisions */
 };
+
+/** Finds the absolute path: of `file`, or of the one in `folder`. */
+static void find_path(tuned_store *s, const char *file, const char *folder) {
+  char in_folder[FILE_PATH_BYTES + sizeof "/tuned"];
+  snprintf(in_folder, sizeof in_folder, "%s/tuned", folder ? folder : "");
+  if (file_absolute_path(file ? file : in_folder, s->path, &s->no_path))
+    diag_prefix(&s->no_path, "the file of tuned schedules");
+}
 
 bool tuned_store_open(tuned_store **out, const char *file, const disk_cache *cache,
                       disk_cache_warning *warn, void *user, const mem *m) {
@@ -53,7 +62,7 @@ bool tuned_store_open(tuned_store **out, const char *file, const disk_cache *cac
   if (file ? !strcmp(file, "off") : !folder) return true;
   tuned_store *s = mem_calloc(m, 1, sizeof *s);
   if (!s) return false;
-  snprintf(s->path, sizeof s->path, "%s%s", file ? file : folder, file ? "" : "/tuned");
+  find_path(s, file, folder);
   s->mem = m;
   s->warn = warn;
   s->user = user;
@@ -78,6 +87,11 @@ static tn_status fail(const tuned_store *s, const char *what, const char *why, d
   char shown[FILE_PRINTABLE_BYTES];
   return diag_set(d, TN_ERR_IO, "the file of tuned schedules \"%s\" %s: %s",
                   file_printable_path(s->path, shown), what, why);
+}
+
+static tn_status refuse_path(const tuned_store *s, diag *d) {
+  d->failure = s->no_path.failure;
+  return d->status;
 }
 
 /* Lines. */
@@ -193,6 +207,7 @@ static tn_status read_file(tuned_store *s, int fd, reading *r, diag *d) {
 tn_status tuned_store_read(tuned_store *s, void (*visit)(void *user, const tuned_record *r),
                            void *user, diag *d) {
   reading r = {.visit = visit, .user = user};
+  if (s->no_path.status) return refuse_path(s, d);
   int fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return TN_OK;
   if (fd < 0) return fail(s, "cannot be opened", strerror(errno), d);
@@ -260,6 +275,7 @@ static const char *check_file(int fd) {
 
 static tn_status open_for_appending(tuned_store *s, diag *d) {
   if (s->out >= 0) return TN_OK;
+  if (s->no_path.status) return refuse_path(s, d);
   int fd = open(s->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
   if (fd < 0) return fail(s, "cannot be opened", strerror(errno), d);
   const char *why = check_file(fd);

@@ -41,12 +41,13 @@ typedef struct tuned_record {
 } tuned_record;
 
 /** Opens the store in a file ("off": *out is NULL); NULL: the file "tuned" in the folder of the
-    disk cache, and none without one. Nothing is read yet. False without memory. */
+    disk cache, and none without one. A relative path is one of the present
+    working directory. Nothing is read yet. False without memory. */
 bool tuned_store_open(tuned_store **out, const char *file, const disk_cache *cache,
                       disk_cache_warning *warn, void *user, const mem *m);
 void tuned_store_close(tuned_store *s); /* NULL is allowed */
 
-/** The path of the file. */
+/** The path of the file, absolute; "" if that is too long. */
 const char *tuned_store_path(const tuned_store *s);
 
 /** Appends a line; a record of KEPT also is what lookups find from now on. TN_ERR_IO where it

@@ -236,6 +236,40 @@ static void files_that_cannot_be_written_are_told(void **state) {
   assert_null(off);
 }
 
+/** The current folder may change between opening a context and its first compilation. */
+static void relative_paths_stay_the_same_file(void **state) {
+  fixture *f = *state;
+  char here[4096];
+  assert_non_null(getcwd(here, sizeof here));
+  assert_int_equal(chdir(f->folder), 0);
+  tuned_store *s = open_at(f, "tuned");
+  assert_int_equal(chdir(here), 0);
+  assert_string_equal(tuned_store_path(s), f->path);
+  append(s, KEY, TUNED_KEPT, "tile:1/3");
+  tuned_store_close(s);
+  assert_string_equal(found(f, KEY), "tile:1/3");
+}
+
+/** Cut short, this path would be that of another file. */
+static void long_paths_are_refused(void **state) {
+  fixture *f = *state;
+  str path = str_new(&f->arena);
+  str_addf(&path, "%s/", f->folder);
+  while (path.n < 4050) str_addf(&path, "./");
+  for (int i = 0; i < 100; i++) str_addf(&path, "x");
+  tuned_store *s = open_at(f, str_text(&path));
+  const tuned_record r = record(KEY, TUNED_KEPT, "tile:1/3");
+  const tuned_choice t = {s, NULL};
+  assert_int_equal(tuned_store_check_writable(s, &f->diag), TN_ERR_IO);
+  assert_non_null(strstr(f->diag.text, "the file of tuned schedules: cannot use \"/"));
+  assert_int_equal(tuned_store_append(s, &r, &f->diag), TN_ERR_IO);
+  assert_null(tuned_choice_find(&t, KEY));
+  assert_int_equal(f->remarks, 1);
+  tuned_store_close(s);
+  assert_int_equal(rmdir(f->folder), 0); /* it is empty */
+  assert_int_equal(mkdir(f->folder, 0700), 0);
+}
+
 static void other_files_are_left_alone(void **state) {
   fixture *f = *state;
   char text[64];
@@ -358,6 +392,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(torn_and_foreign_lines_are_ignored, set_up, tear_down),
       cmocka_unit_test_setup_teardown(impossible_decisions_are_ignored, set_up, tear_down),
       cmocka_unit_test_setup_teardown(files_that_cannot_be_written_are_told, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(relative_paths_stay_the_same_file, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(long_paths_are_refused, set_up, tear_down),
       cmocka_unit_test_setup_teardown(other_files_are_left_alone, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_pipe_is_no_store, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_full_disk_loses_one_line, set_up, tear_down),
