@@ -111,12 +111,11 @@ static const char *tuned_key_of(compilation *c, const request *r) {
 
 /** Sets the schedule and the key of the i-th request, whose kernel has this graph. */
 static void set_key(compilation *c, size_t i, kernel_graph_key graph) {
-  const compile_options *o = c->options;
+  const tuned_choice *tuned = &c->options->tuned;
   request *r = &c->work.requests[i];
-  const char *found = o->decisions ? o->decisions[i] : NULL;
+  const char *found = NULL;
   r->graph = graph;
-  if (!found && !tuned_choice_is_empty(&o->tuned))
-    found = tuned_choice_find(&o->tuned, tuned_key_of(c, r));
+  if (!tuned_choice_is_empty(tuned)) found = tuned_choice_find(tuned, tuned_key_of(c, r));
   r->tuned = found ? found : "";
   r->key = kernel_key_make(c->arena, c->target, c->identity, r->tuned, graph);
 }
@@ -124,6 +123,7 @@ static void set_key(compilation *c, size_t i, kernel_graph_key graph) {
 static void look_up(compilation *c, request *r, unsigned flags) {
   kernel_cache_result result;
   if (c->options->background) flags |= KERNEL_CACHE_BACKGROUND;
+  if (c->options->is_trial) flags |= KERNEL_CACHE_TRIAL;
   if (kernel_cache_lookup(c->cache, &r->key, flags, &result, &r->kernel, c->diag))
     diag_rethrow(c->diag);
   r->claimed = result == KERNEL_CACHE_CLAIMED;
@@ -646,12 +646,6 @@ static void compile_all(void *arg) {
   load_programs(c);
 }
 
-static void report_sources(void *arg) {
-  compilation *c = arg;
-  begin_kernels(c);
-  make_with_reports(c);
-}
-
 /** Kernels that other threads are compiling count as not found. */
 static void find_all(void *arg) {
   compilation *c = arg;
@@ -690,7 +684,7 @@ static tn_status run_compilation(compilation *c, void (*body)(void *c), diag *d)
   c->target = t;
   c->codegen = (codegen_options){.target = t->target, .math = o->math, .observer = o->observer};
   if (t->renderer->decompose) c->codegen.decomposer = (codegen_decomposer){decompose, (void *)t};
-  c->disk = t->compiler->lasting ? o->disk : NULL;
+  c->disk = t->compiler->lasting && !o->is_trial ? o->disk : NULL;
   c->arena = &a;
   c->diag = d;
   c->own.output = output_new(t->device->mem);
@@ -727,10 +721,39 @@ tn_status compile_kernels(const compile_options *o, ir *g, const node *const ker
   return run_on_kernels(&c, compile_all, d);
 }
 
-tn_status compile_sources(const compile_options *o, ir *g, const node *const kernels[], size_t n,
-                          diag *d) {
-  compilation c = {.options = o, .ir = g, .work = {.kernels = kernels, .n = n}};
-  return run_on_kernels(&c, report_sources, d);
+typedef struct generation {
+  compilation c; /* begins it: what run_compilation passes on */
+  ir *passes;
+  const node *sink;
+  const char *decisions;
+  const node *program;
+} generation;
+
+static void generate_with_decisions(void *arg) {
+  generation *n = arg;
+  ir *g = n->passes;
+  const char *device = n->c.target->device->backend->name;
+  codegen_options o = n->c.codegen;
+  decision_list decisions;
+  if (!decisions_parse(ir_arena(g), n->decisions, &decisions))
+    diag_raise(n->c.diag, TN_ERR_ARGUMENT, "\"%.100s\" are no decisions", n->decisions);
+  o.decisions = &decisions;
+  ir_copy(g, ir_arena(g), &n->sink, 1, NULL, NULL, &n->sink);
+  n->program = codegen_run(g, n->sink, device, &o);
+  ir_copy(n->c.ir, ir_arena(g), &n->program, 1, NULL, NULL, &n->program);
+}
+
+tn_status compile_generate(const compile_options *o, ir *g, const node *sink, const char *decisions,
+                           const node **program, diag *d) {
+  generation n = {.c = {.options = o, .ir = g},
+                  .passes = ir_new(ir_mem(g), ir_diag(g), false),
+                  .sink = sink,
+                  .decisions = decisions};
+  tn_status status = n.passes ? run_on_kernels(&n.c, generate_with_decisions, d)
+                              : diag_set(d, TN_ERR_MEMORY, "out of memory");
+  ir_free(n.passes);
+  *program = status ? NULL : n.program;
+  return status;
 }
 
 typedef struct key_list {

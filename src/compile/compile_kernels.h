@@ -30,8 +30,7 @@ typedef struct compile_options {
                                     thread alone, until this is set */
   disk_cache *disk;              /* NULL: nothing is found or kept on disk */
   tuned_choice tuned;            /* schedules of kernels that were measured; zero: none */
-  /** The decisions of each kernel's schedule, as text, in place of `tuned`; NULL: none. */
-  const char *const *decisions;
+  bool is_trial;                 /* programs to be measured: compiled anew, and kept in no cache */
 } compile_options;
 
 /** Compiles kernels of one ir, SINKs (stage K) or PROGRAM(SINK, DEVICE, LINEAR) nodes, or finds
@@ -40,10 +39,10 @@ typedef struct compile_options {
 tn_status compile_kernels(const compile_options *o, ir *g, const node *const kernels[], size_t n,
                           tn_program *programs[], diag *d);
 
-/** Generates and reports the source of kernels, compiles nothing, and looks nothing up: names of
-    functions do not depend on the schedule. */
-tn_status compile_sources(const compile_options *o, ir *g, const node *const kernels[], size_t n,
-                          diag *d);
+/** Generates the code of a SINK of any ir with a schedule of these decisions, as text: in `g`, a
+    PROGRAM(SINK, DEVICE, LINEAR) to be compiled; NULL on failure. */
+tn_status compile_generate(const compile_options *o, ir *g, const node *sink, const char *decisions,
+                           const node **program, diag *d);
 
 /** The names of SINKs in stores of tuned schedules; in `a`, which raises through `d`. */
 tn_status compile_tuned_keys(const compile_options *o, ir *g, const node *const kernels[], size_t n,

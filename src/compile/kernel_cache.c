@@ -41,7 +41,7 @@ typedef struct cache_entry {
   size_t key_bytes;
   unsigned number; /* among kernels of the same hash */
   char symbol[48]; /* the name of its function, of hash and number */
-  bool is_published, is_of_background;
+  bool is_published, is_of_background, is_trial;
   size_t references;     /* lookups and compilations; and one for each program with references */
   kernel *next;          /* after removal, in the list of kernels to be freed */
   kernel *newer, *older; /* in the list of idle kernels */
@@ -196,7 +196,7 @@ static void evict(kernel_cache *c, size_t most, size_t bytes, kernel **removed) 
 
 static void release_kernel(kernel_cache *c, kernel *k, kernel **removed) {
   if (--k->entry.references) return;
-  if (k->entry.is_published) {
+  if (k->entry.is_published && !k->entry.is_trial) {
     link_idle(c, k);
     evict(c, c->most, c->most_bytes, removed);
   } else {
@@ -249,8 +249,8 @@ static bool evict_idle(kernel_cache *c) {
 static bool has_key(const void *entry, const void *wanted) {
   const kernel *k = entry;
   const cache_key *key = wanted;
-  return k->entry.hash[1] == key->hash[1] && k->entry.key_bytes == key->bytes &&
-         !memcmp(k->entry.key, key->data, key->bytes);
+  return !k->entry.is_trial && k->entry.hash[1] == key->hash[1] &&
+         k->entry.key_bytes == key->bytes && !memcmp(k->entry.key, key->data, key->bytes);
 }
 
 static bool is_published(const void *entry, const void *wanted) {
@@ -335,15 +335,17 @@ static bool takes_over(const kernel_cache *c, const kernel *k, unsigned flags) {
 tn_status kernel_cache_lookup(kernel_cache *c, const cache_key *key, unsigned flags,
                               kernel_cache_result *result, kernel **out, diag *d) {
   mutex_lock(&c->lock);
-  kernel *k = find_kernel(c, key);
+  kernel *k = flags & KERNEL_CACHE_TRIAL ? NULL : find_kernel(c, key);
   while (flags & KERNEL_CACHE_WAIT && is_claimed(k) && !takes_over(c, k, flags)) {
     condition_wait(&c->changed, &c->lock);
     k = find_kernel(c, key);
   }
   if (takes_over(c, k, flags)) k = NULL;
   tn_status status = retain_or_claim(c, &k, key, result, d);
-  if (status == TN_OK && *result == KERNEL_CACHE_CLAIMED)
+  if (status == TN_OK && *result == KERNEL_CACHE_CLAIMED) {
     k->entry.is_of_background = flags & KERNEL_CACHE_BACKGROUND;
+    k->entry.is_trial = flags & KERNEL_CACHE_TRIAL;
+  }
   *out = status || *result == KERNEL_CACHE_PENDING ? NULL : k;
   mutex_unlock(&c->lock);
   return status;

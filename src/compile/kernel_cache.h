@@ -41,7 +41,9 @@ typedef enum kernel_cache_result {
 /** Flags of kernel_cache_lookup. */
 enum {
   KERNEL_CACHE_WAIT = 1, /* for a kernel that is being compiled, instead of returning PENDING */
-  KERNEL_CACHE_BACKGROUND = 2 /* compiled at low priority: others do not wait for it */
+  KERNEL_CACHE_BACKGROUND = 2, /* compiled at low priority: others do not wait for it */
+  KERNEL_CACHE_TRIAL = 4 /* claimed anew: other lookups do not find it, and it is dropped with its
+                            last reference */
 };
 
 /** Looks a key up. Unless the result is PENDING, *k has a reference for the caller, who drops it

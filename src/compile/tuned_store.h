@@ -16,7 +16,7 @@ typedef struct tuned_store tuned_store;
   VERDICT(KEPT, "kept")       /* runs use the schedule: the network is faster with it */ \
   VERDICT(FASTER, "faster")   /* the kernel is; the network was not measured yet */      \
   VERDICT(SLOWER, "slower")   /* the kernel is not faster */                             \
-  VERDICT(EQUAL, "equal")     /* its source is that of another schedule */               \
+  VERDICT(EQUAL, "equal")     /* its code is that of another schedule */                 \
   VERDICT(WRONG, "wrong")     /* its results differ */                                   \
   VERDICT(FAILED, "failed")   /* it could not be compiled or run */                      \
   VERDICT(DROPPED, "dropped") /* the kernel is faster, the network is not */

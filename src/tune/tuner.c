@@ -1,14 +1,14 @@
 /* Implements the tuner. Kernels are taken by their share of the network's time, times measured by
    predicted time, less for those of which much was measured in vain. A few schedules of a kernel
-   are compiled at once and measured beside its present one (kernel_bench.h); one that is faster
-   becomes the present one. Each measurement is in the store before the next one begins. In the end
-   the network with all new schedules is measured beside the one before (verify_winners.c): until
-   then nothing else uses them. */
+   are compiled at once, their programs kept in no cache, and measured beside its present one
+   (kernel_bench.h); one that is faster becomes the present one. Each measurement is in the store
+   before the next one begins. In the end the network with all new schedules is measured beside the
+   one before (verify_winners.c): until then nothing else uses them. */
 #include "tune/tuner.h"
 
+#include "compile/cache_keys.h"
 #include "compile/compile_kernels.h"
 #include "ir/text/sink_text.h"
-#include "ir/transform/copy_graph.h"
 #include "target/hardware.h"
 #include "tune/kernel_bench.h"
 #include "tune/tuner_state.h"
@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/** Schedules of a kernel that are compiled at once. */
+/** The most schedules of a kernel that are compiled at once. */
 enum { BATCH = 4 };
 
 /** Runs for the first profile. */
@@ -35,7 +35,7 @@ static double seconds_since(int64_t start) { return (double)(clock_now_ns() - st
 static double verification_seconds(const tuner *t) {
   enum { RUNS = 60 };
   double run = t->whole_ns > 5e6 ? t->whole_ns : 5e6;
-  return 0.5 + RUNS * run * 1e-9;
+  return 0.5 + RUNS * run * 1e-9 + t->compile_seconds * (double)t->info->faster;
 }
 
 /** Reports the state; false: time is over, or the caller ends the tuning. */
@@ -58,7 +58,7 @@ static bool goes_on(tuner *t) {
 
 static compile_options compile_options_of(const tuner *t) {
   const tn_context *c = t->binding->context;
-  return (compile_options){.target = c->target, .math = (int)c->math, .disk = c->disk};
+  return (compile_options){.target = c->target, .math = (int)c->math};
 }
 
 /** Adds a kernel if it has schedules to choose from; with the one that it is compiled with now. */
@@ -127,171 +127,170 @@ static tuned_kernel *choose_kernel(const tuner *t) {
   return best;
 }
 
-/* Programs. */
+/* Code. */
 
-typedef struct source_hash {
+/** Schedules of a kernel that are compiled at once. */
+typedef struct batch {
+  tuner *t;
+  tuned_kernel *k;
+  ir *ir; /* of the code */
+  size_t n;
+  kernel_candidate at[BATCH];
+  const node *code[BATCH];
+  tn_program *programs[BATCH]; /* owned */
+} batch;
+
+/** Generates the code of a schedule; NULL, with the failure in the diag, if there is none. */
+static const node *generate(const batch *b, const kernel_candidate *c) {
+  const compile_options o = compile_options_of(b->t);
+  const node *code;
+  if (compile_generate(&o, b->ir, b->k->sink, c->text, &code, b->t->diag) == TN_ERR_MEMORY)
+    diag_rethrow(b->t->diag);
+  return code;
+}
+
+/** Remembers code of the kernel; false if it had the same before. */
+static bool is_new(const batch *b, const node *code) {
   uint64_t hash[2];
-} source_hash;
-
-static void hash_source(void *user, const node *kernel, const char *source) {
-  (void)kernel;
-  cache_keys_hash(source, strlen(source), ((source_hash *)user)->hash);
+  const int math = (int)b->t->binding->context->math;
+  const kernel_graph_key key = kernel_graph_key_make(ir_arena(b->ir), math, code);
+  cache_keys_hash(key.data, key.bytes, hash);
+  const char *text = arena_printf(&b->t->arena, "%016llx%016llx", (unsigned long long)hash[0],
+                                  (unsigned long long)hash[1]);
+  if (string_map_get(&b->k->code, text)) return false;
+  string_map_set(&b->t->arena, &b->k->code, text, b->k);
+  return true;
 }
 
-typedef struct source_task {
-  const compile_options *options;
-  ir *g;
-  const node *sink;
-} source_task;
-
-static void make_source(void *arg) {
-  source_task *s = arg;
-  diag *d = ir_diag(s->g);
-  ir_copy(s->g, ir_arena(s->g), &s->sink, 1, NULL, NULL, &s->sink);
-  if (compile_sources(s->options, s->g, &s->sink, 1, d)) diag_rethrow(d);
-}
-
-/** Hashes the source of a schedule; false: there is none. */
-static bool find_source(tuner *t, const tuned_kernel *k, const char *text, char hash[36]) {
-  source_hash found = {{0}};
-  compile_options o = compile_options_of(t);
-  ir *g = ir_new(&t->binding->context->mem, t->diag, false);
-  if (!g) diag_raise(t->diag, TN_ERR_MEMORY, "out of memory");
-  o.decisions = &text;
-  o.report_source = hash_source;
-  o.user = &found;
-  tn_status s = diag_catch(t->diag, make_source, &(source_task){&o, g, k->sink});
-  ir_free(g);
-  if (s == TN_ERR_MEMORY) diag_rethrow(t->diag);
-  snprintf(hash, 36, "%016llx%016llx", (unsigned long long)found.hash[0],
-           (unsigned long long)found.hash[1]);
-  return s == TN_OK;
-}
-
-/** Compiles schedules of a kernel; all programs are NULL where one cannot be compiled. */
-static tn_status compile(tuner *t, const tuned_kernel *k, const char *const texts[], size_t n,
+static tn_status compile(const batch *b, const node *const code[], size_t n,
                          tn_program *programs[]) {
+  tuner *t = b->t;
+  int64_t start = clock_now_ns();
   compile_options o = compile_options_of(t);
-  const node *sinks[BATCH];
-  for (size_t i = 0; i < n; i++) sinks[i] = k->sink;
-  o.decisions = texts;
-  tn_status s = compile_kernels(&o, t->copies.ir, sinks, n, programs, t->diag);
+  o.is_trial = true;
+  tn_status s = compile_kernels(&o, b->ir, code, n, programs, t->diag);
   if (s == TN_ERR_MEMORY) diag_rethrow(t->diag);
+  if (seconds_since(start) > t->compile_seconds) t->compile_seconds = seconds_since(start);
   return s;
+}
+
+/** Compiles some schedules of a batch; false, without programs, if one of them cannot be. Raises a
+    failure that the schedule of the beginning has as well: the compiler's, not theirs. */
+static bool compile_some(batch *b, size_t first, size_t n) {
+  tn_program *program;
+  if (compile(b, &b->code[first], n, &b->programs[first]) == TN_OK) return true;
+  const node *code = generate(b, &b->k->first);
+  if (!code || compile(b, &code, 1, &program) != TN_OK) diag_rethrow(b->t->diag);
+  program_release(program);
+  return false;
 }
 
 /* Measurements. */
 
-static void record(tuner *t, const tuned_kernel *k, tuned_verdict verdict,
-                   const kernel_candidate *c, double ns, double other_ns) {
-  const tuned_record r = {k->key,
+static void record(const batch *b, tuned_verdict verdict, const kernel_candidate *c, double ns,
+                   double other_ns) {
+  const kernel_candidate *present = &b->k->present;
+  const tuned_record r = {b->k->key,
                           verdict,
                           {c->text, c->predicted, ns},
-                          {k->present.text, k->present.predicted, other_ns}};
-  raise_if(t, tuned_store_append(t->binding->context->tuned, &r, t->diag));
+                          {present->text, present->predicted, other_ns}};
+  raise_if(b->t, tuned_store_append(b->t->binding->context->tuned, &r, b->t->diag));
 }
 
-/** Finds the program of a kernel's present schedule: that of the network, or a winner of an earlier
-    tuning. */
-static void find_program(tuner *t, tuned_kernel *k) {
-  char hash[36];
+/** Finds the program of the kernel's present schedule: that of the network, or a winner of an
+    earlier tuning. */
+static void find_program(const batch *b) {
+  tuned_kernel *k = b->k;
+  const node *code = generate(b, &k->present);
+  if (!code) diag_rethrow(b->t->diag);
+  is_new(b, code);
   if (k->winner)
-    raise_if(t, compile(t, k, &k->present.text, 1, &k->program));
+    raise_if(b->t, compile(b, &code, 1, &k->program));
   else
-    k->program = program_retain(t->before.variant->executable->programs[k->number]);
-  if (find_source(t, k, k->present.text, hash))
-    string_map_set(&t->arena, &k->sources, arena_printf(&t->arena, "%s", hash), k);
+    k->program = program_retain(b->t->before.variant->executable->programs[k->number]);
 }
 
-/** Opens the bench of a kernel. */
-static void begin_kernel(tuner *t, tuned_kernel *k) {
+/** Opens the bench of the kernel. */
+static void begin_kernel(const batch *b) {
+  tuner *t = b->t;
   const tn_hardware known = hardware_with_defaults(&t->binding->context->target->target.hardware);
   uint64_t most = 2 * known.l2_bytes;
-  if (t->benched == k) return;
+  if (t->benched == b->k) return;
   kernel_bench_close(t->bench);
   t->benched = NULL;
   t->bench = NULL;
-  if (!k->program) find_program(t, k);
+  if (!b->k->program) find_program(b);
   if (t->network_bytes < most) most = t->network_bytes;
-  raise_if(t, kernel_bench_open(&t->bench, t->before.execution, k->share.step, most, t->diag));
-  t->benched = k;
+  raise_if(t, kernel_bench_open(&t->bench, t->before.execution, b->k->share.step, most, t->diag));
+  t->benched = b->k;
 }
 
-static void accept(tuner *t, tuned_kernel *k, const kernel_candidate *c, tn_program **program,
-                   const bench_result *r) {
+static void accept(batch *b, size_t i, const bench_result *r) {
+  tuned_kernel *k = b->k;
   double left = (double)k->share.ns - k->gained_ns;
-  if (!kernel_candidates_take(&k->candidates, c->text, &k->present)) return;
+  if (!kernel_candidates_take(&k->candidates, b->at[i].text, &k->present)) return;
   program_release(k->program);
-  k->program = *program;
-  *program = NULL;
+  k->program = b->programs[i];
+  b->programs[i] = NULL;
   k->gained_ns += left * (1 - r->candidate_ns / r->incumbent_ns);
-  t->info->faster += k->winner == NULL;
+  b->t->info->faster += k->winner == NULL;
   k->winner = k->present.text;
 }
 
 /** Measures a compiled schedule; returns whether it is faster. */
-static bool measure(tuner *t, tuned_kernel *k, const kernel_candidate *c, tn_program **program) {
+static bool measure(batch *b, size_t i) {
   static const tuned_verdict verdicts[] = {[BENCH_FASTER] = TUNED_FASTER,
                                            [BENCH_SLOWER] = TUNED_SLOWER,
                                            [BENCH_WRONG] = TUNED_WRONG,
                                            [BENCH_FAILED] = TUNED_FAILED};
+  tuner *t = b->t;
   bench_result r;
   t->info->measured++;
-  raise_if(t, kernel_bench_compare(t->bench, k->program, *program, &r, t->diag));
-  record(t, k, verdicts[r.verdict], c, r.candidate_ns, r.incumbent_ns);
-  if (r.verdict == BENCH_FASTER) accept(t, k, c, program, &r);
+  raise_if(t, kernel_bench_compare(t->bench, b->k->program, b->programs[i], &r, t->diag));
+  record(b, verdicts[r.verdict], &b->at[i], r.candidate_ns, r.incumbent_ns);
+  if (r.verdict == BENCH_FASTER) accept(b, i, &r);
   return r.verdict == BENCH_FASTER;
 }
 
-/** Takes schedules of a kernel whose sources are new, as many as are compiled at once. */
-static size_t take_batch(tuner *t, tuned_kernel *k, kernel_candidate batch[BATCH]) {
-  size_t n = 0;
-  char hash[36];
-  while (n < BATCH && kernel_candidates_next(&k->candidates, &batch[n])) {
-    bool is_made = find_source(t, k, batch[n].text, hash);
-    bool is_known = is_made && string_map_get(&k->sources, hash);
-    if (!is_made || is_known)
-      record(t, k, is_made ? TUNED_EQUAL : TUNED_FAILED, &batch[n], 0, 0);
-    else
-      string_map_set(&t->arena, &k->sources, arena_printf(&t->arena, "%s", hash), k);
-    n += is_made && !is_known;
-    if (!goes_on(t)) break;
+/** Fills the batch with schedules whose code is new. */
+static void fill(batch *b) {
+  kernel_candidate c;
+  while (b->n < BATCH && goes_on(b->t) && kernel_candidates_next(&b->k->candidates, &c)) {
+    const node *code = generate(b, &c);
+    if (code && is_new(b, code)) {
+      b->at[b->n] = c;
+      b->code[b->n++] = code;
+    } else {
+      record(b, code ? TUNED_EQUAL : TUNED_FAILED, &c, 0, 0);
+    }
   }
-  k->is_exhausted = !n;
-  return n;
+  b->k->is_exhausted = !b->n;
 }
 
-typedef struct batch_run {
-  tuner *t;
-  tuned_kernel *k;
-  const kernel_candidate *batch;
-  size_t n;
-  tn_program *programs[BATCH]; /* owned */
-} batch_run;
-
-/** Measures a batch, compiled together or, where one of it cannot be compiled, one by one. */
+/** Measures schedules of the kernel, compiled together or, where one cannot be compiled, one by
+    one. */
 static void run_batch(void *arg) {
-  batch_run *r = arg;
-  tuner *t = r->t;
-  const char *texts[BATCH];
+  batch *b = arg;
   bool gains = false;
-  for (size_t i = 0; i < r->n; i++) texts[i] = r->batch[i].text;
-  bool compiled = compile(t, r->k, texts, r->n, r->programs) == TN_OK;
-  for (size_t i = 0; i < r->n && goes_on(t); i++) {
-    if (compiled || compile(t, r->k, &texts[i], 1, &r->programs[i]) == TN_OK)
-      gains |= measure(t, r->k, &r->batch[i], &r->programs[i]);
+  begin_kernel(b);
+  fill(b);
+  if (!b->n || b->t->has_ended) return;
+  bool compiled = compile_some(b, 0, b->n);
+  for (size_t i = 0; i < b->n && goes_on(b->t); i++) {
+    if (compiled || compile_some(b, i, 1))
+      gains |= measure(b, i);
     else
-      record(t, r->k, TUNED_FAILED, &r->batch[i], 0, 0);
+      record(b, TUNED_FAILED, &b->at[i], 0, 0);
   }
-  r->k->n_in_vain = gains ? 0 : r->k->n_in_vain + 1;
+  b->k->n_in_vain = gains ? 0 : b->k->n_in_vain + 1;
 }
 
 static void measure_batch(tuner *t, tuned_kernel *k) {
-  kernel_candidate batch[BATCH];
-  begin_kernel(t, k);
-  batch_run r = {t, k, batch, take_batch(t, k, batch), {NULL}};
-  tn_status s = r.n ? diag_catch(t->diag, run_batch, &r) : TN_OK;
-  for (size_t i = 0; i < r.n; i++) program_release(r.programs[i]);
+  batch b = {.t = t, .k = k, .ir = ir_new(&t->binding->context->mem, t->diag, false)};
+  if (!b.ir) diag_raise(t->diag, TN_ERR_MEMORY, "out of memory");
+  tn_status s = diag_catch(t->diag, run_batch, &b);
+  for (size_t i = 0; i < b.n; i++) program_release(b.programs[i]);
+  ir_free(b.ir);
   raise_if(t, s);
 }
 

@@ -18,12 +18,12 @@ typedef struct tuned_kernel {
   kernel_candidate first, present; /* schedules: at the beginning, and now */
   const char *winner;              /* the present one if it is faster than the first; or NULL */
   tn_program *program;             /* of the present one; NULL: not needed so far */
-  string_map sources;              /* hashes of sources that were compiled */
+  string_map code;                 /* hashes of code that was generated */
   double gained_ns;                /* of a run of the network, by measurements of the kernel */
   double n_in_vain;                /* batches since the last gain */
   bool is_exhausted;
-  double before_ns,
-      after_ns; /* of a call in the network, in the end: of the first, of the winner */
+  double before_ns; /* of a call in the network, in the end, with the first schedule; */
+  double after_ns;  /* with the winner */
 } tuned_kernel;
 
 typedef struct tuner {
@@ -33,7 +33,8 @@ typedef struct tuner {
   diag *diag;
   arena arena; /* of all lists */
   int64_t start;
-  bool has_ended; /* nothing more is measured: by time, or by the caller */
+  bool has_ended;         /* nothing more is measured: by time, or by the caller */
+  double compile_seconds; /* the longest that compiling took at once */
   kernel_copies copies;
   network before, after; /* with the schedules of the beginning, and with the winners */
   kernel_share *shares;  /* by program of `before` */

@@ -595,6 +595,28 @@ static void results_are_right_where_nothing_is_kept(void **state) {
   assert_int_equal(counting.out, 0);
 }
 
+/** Programs that are measured are always compiled, and nobody else gets them. */
+static void trials_are_not_kept(void **state) {
+  fixture *f = *state;
+  kernel *k[3], *none;
+  tn_program *p;
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(look_up(f, 0, KERNEL_CACHE_TRIAL, &k[i]), KERNEL_CACHE_CLAIMED);
+    compile_one(f, k[i], 0);
+  }
+  assert_string_not_equal(kernel_entry_name(k[0]), kernel_entry_name(k[1]));
+  assert_int_equal(look_up(f, 0, 0, &k[2]), KERNEL_CACHE_CLAIMED);
+  assert_int_equal(look_up(f, 0, 0, &none), KERNEL_CACHE_PENDING);
+  kernel_cache_release(f->cache, k[2]); /* not published */
+  kernel_cache_release(f->cache, k[1]);
+  assert_int_equal(kernel_cache_load_program(f->cache, k[0], f->device, &p, &f->diag), TN_OK);
+  kernel_cache_release(f->cache, k[0]);
+  assert_true(runs(f, p, 0) && loaded == 1);
+  program_release(p);
+  const kernel_cache_stats n = kernel_cache_get_stats(f->cache);
+  assert_true(!n.kernels && !n.idle && !n.bytes && !n.idle_bytes && !loaded);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {TEST(thousands_pass_through),
@@ -603,6 +625,7 @@ int main(void) {
                                      TEST(what_is_held_does_not_count),
                                      TEST(code_goes_with_its_last_kernel),
                                      TEST(nobody_waits_for_the_background),
+                                     TEST(trials_are_not_kept),
                                      TEST(found_code_is_loaded_once),
                                      TEST(idle_kernels_make_room),
                                      TEST(mappings_run_out),

@@ -19,6 +19,7 @@ typedef struct fixture {
   diag diag;
   arena arena;
   const char *above, *cache, *tuned;
+  const char *compiler; /* NULL: the usual one */
   int remarks;
 } fixture;
 
@@ -49,6 +50,7 @@ static tn_context *open_with(fixture *f, const char *tuned) {
   d.threads = 1;
   d.cache_dir = f->cache;
   d.tuned = tuned;
+  d.compiler = f->compiler;
   d.environment = false;
   d.logger = (tn_logger){take_remark, f, NULL};
   return tn_open(&d);
@@ -259,6 +261,45 @@ static bool end_after(void *user, const tn_tuning *t) {
   return t->measured < *(const uint64_t *)user;
 }
 
+/* A compiler that fails. */
+
+/** Has the fixture compile by a script that is gcc, until there is a file "down": then it fails; or
+    "picky": then it fails for sources that it did not compile before, but for names and the order
+    of operands. */
+static void use_fragile_compiler(fixture *f) {
+  static const char script[] =
+      "#!/bin/sh\n"
+      "case \"$*\" in *'-x c -'*) ;; *) exec gcc \"$@\" ;; esac\n"
+      "if [ -e '%s/down' ]; then echo 'the disk is full' >&2; exit 1; fi\n"
+      "source=$(mktemp '%s/source-XXXXXX')\n"
+      "cat > $source\n"
+      "sum=$(sed 's/tn_[0-9a-f_]*//g' $source | fold -w 1 | sort | cksum)\n"
+      "if [ -e '%s/picky' ]; then grep -q \"$sum\" '%s/known' || exit 1; fi\n"
+      "echo \"$sum\" >> '%s/known'\n"
+      "exec gcc \"$@\" < $source\n";
+  const char *a = f->above;
+  const char *text = arena_printf(&f->arena, script, a, a, a, a, a);
+  f->compiler = arena_printf(&f->arena, "%s/gcc", a);
+  assert_true(temporary_write(f->compiler, 0700, text, strlen(text)));
+}
+
+static void touch(fixture *f, const char *name) {
+  assert_true(temporary_write(arena_printf(&f->arena, "%s/%s", f->above, name), 0600, "", 0));
+}
+
+/** A progress callback: from now on the compiler fails. */
+typedef struct failing_from_now {
+  fixture *f;
+  const char *how;
+  uint64_t most; /* schedules to measure */
+} failing_from_now;
+
+static bool fail_from_now(void *user, const tn_tuning *t) {
+  const failing_from_now *n = user;
+  touch(n->f, n->how);
+  return t->measured < n->most;
+}
+
 typedef struct tuning {
   tn_status status;
   tn_tuning result;
@@ -366,6 +407,58 @@ static void a_killed_tuning_is_resumed(void **state) {
   assert_true(explain(f, f->tuned, &other));
   tune_process(f, 6);
   count_records(f);
+}
+
+static tuning tune_with_fragile_compiler(fixture *f, const char *how) {
+  failing_from_now n = {f, how, 4};
+  tn_tune_desc desc = TN_TUNE_DESC_INIT;
+  desc.progress = fail_from_now;
+  desc.user = &n;
+  desc.seconds = 10;
+  use_fragile_compiler(f);
+  tn_context *c = open_with(f, f->tuned);
+  const tuning t = tune_plan(c, make_plan(c), &desc);
+  check_ok(c, tn_close(c));
+  return t;
+}
+
+/** A compiler that fails for all schedules says nothing against one. */
+static void a_failing_compiler_is_an_error(void **state) {
+  fixture *f = *state;
+  const tuning t = tune_with_fragile_compiler(f, "down");
+  assert_int_equal(t.status, TN_ERR_COMPILE);
+  check_text(t.message, "the disk is full");
+  const counts n = count_records(f);
+  assert_int_equal(n.of[TUNED_FAILED], 0);
+}
+
+static void a_schedule_that_cannot_be_compiled_fails_alone(void **state) {
+  fixture *f = *state;
+  const tuning t = tune_with_fragile_compiler(f, "picky");
+  if (t.status != TN_OK) fail_msg("%s", t.message);
+  assert_true(t.result.measured == 0 && t.result.kept == 0);
+  const counts n = count_records(f);
+  assert_true(n.of[TUNED_FAILED] > 0 && n.of[TUNED_SLOWER] + n.of[TUNED_FASTER] == 0);
+}
+
+/** Schedules that are only measured are in no cache. */
+static void measured_schedules_are_not_cached(void **state) {
+  fixture *f = *state;
+  tn_tune_desc desc = TN_TUNE_DESC_INIT;
+  uint64_t most = 6;
+  desc.progress = end_after;
+  desc.user = &most;
+  tn_context *c = open_with(f, f->tuned);
+  tn_plan *plan = make_plan(c);
+  run(c, plan);
+  const tuning t = tune_plan(c, plan, &desc);
+  assert_true(t.status == TN_OK && t.result.measured == most);
+  const kernel_cache_stats n = kernel_cache_get_stats(kernel_cache_of(c->registry));
+  tn_cache_info disk = TN_CACHE_INFO_INIT;
+  check_ok(c, tn_cache_get(c, &disk));
+  assert_in_range(n.kernels, 1, 1 + t.result.faster);
+  assert_in_range(disk.entries, 3, 3 + t.result.faster); /* the kernel, the plan, the compiler */
+  check_ok(c, tn_close(c));
 }
 
 static void tuning_ends_where_nothing_is_left(void **state) {
@@ -499,6 +592,10 @@ int main(void) {
       cmocka_unit_test_setup_teardown(states_are_refused, set_up, tear_down),
       cmocka_unit_test_setup_teardown(carried_outputs_are_refused, set_up, tear_down),
       cmocka_unit_test_setup_teardown(bad_requests_are_refused, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_failing_compiler_is_an_error, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_schedule_that_cannot_be_compiled_fails_alone, set_up,
+                                      tear_down),
+      cmocka_unit_test_setup_teardown(measured_schedules_are_not_cached, set_up, tear_down),
       cmocka_unit_test_setup_teardown(tuning_ends_where_nothing_is_left, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_killed_tuning_is_resumed, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_bad_schedule_is_replaced, set_up, tear_down),
