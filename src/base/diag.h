@@ -55,6 +55,12 @@ _Noreturn void diag_raise(diag *d, tn_status status, const char *format, ...) BA
 /** Unwinds with the failure that `d` already records. */
 _Noreturn void diag_rethrow(diag *d);
 
+/** Unwinds with the failure that `d` records, if this status, of the call that recorded it, is
+    one. */
+static inline void diag_require(diag *d, tn_status s) {
+  if (s != TN_OK) diag_rethrow(d);
+}
+
 /** Runs body(arg); returns TN_OK, or the status that it raised. Catches nest. */
 tn_status diag_catch(diag *d, void (*body)(void *arg), void *arg);
 

@@ -2,6 +2,7 @@
    the scheduler, which may answer it with others: what they made is the schedule. */
 #include "tune/kernel_candidates.h"
 
+#include "base/random.h"
 #include "ir/transform/copy_graph.h"
 
 #include <stdlib.h>
@@ -117,10 +118,7 @@ static void add_neighbours(kernel_candidates *k) {
 }
 
 static size_t draw(kernel_candidates *k, size_t below) {
-  k->random ^= k->random << 13;
-  k->random ^= k->random >> 7;
-  k->random ^= k->random << 17;
-  return (size_t)(k->random % below);
+  return (size_t)(random_next(&k->random) % below);
 }
 
 static void add_random(kernel_candidates *k) {

@@ -23,10 +23,6 @@ enum { BATCH = 4 };
 /** Runs for the first profile. */
 enum { PROFILE_RUNS = 5 };
 
-static void raise_if(tuner *t, tn_status s) {
-  if (s != TN_OK) diag_rethrow(t->diag);
-}
-
 /* Time. */
 
 static double seconds_since(int64_t start) { return (double)(clock_now_ns() - start) * 1e-9; }
@@ -81,7 +77,8 @@ static void add_kernels(tuner *t) {
   size_t n = t->copies.n;
   const compile_options o = compile_options_of(t);
   const char **keys = arena_alloc(&t->arena, (n + 1) * sizeof *keys);
-  raise_if(t, compile_tuned_keys(&o, t->copies.ir, t->copies.at, n, &t->arena, keys, t->diag));
+  diag_require(t->diag,
+               compile_tuned_keys(&o, t->copies.ir, t->copies.at, n, &t->arena, keys, t->diag));
   t->kernels = arena_calloc(&t->arena, n + 1, sizeof *t->kernels);
   for (size_t i = 0; i < n; i++) add_kernel(t, i, keys[i]);
   t->info->kernels = t->n_kernels;
@@ -102,7 +99,7 @@ static void recall_record(void *user, const tuned_record *r) {
 
 /** Makes schedules that were faster, but not measured in whole runs, the present ones. */
 static void recall_winners(tuner *t) {
-  raise_if(t, tuned_store_read(t->binding->context->tuned, recall_record, t, t->diag));
+  diag_require(t->diag, tuned_store_read(t->binding->context->tuned, recall_record, t, t->diag));
   for (size_t i = 0; i < t->n_kernels; i++) {
     tuned_kernel *k = &t->kernels[i];
     if (k->winner && !kernel_candidates_take(&k->candidates, k->winner, &k->present))
@@ -194,7 +191,7 @@ static void record(const batch *b, tuned_verdict verdict, const kernel_candidate
                           verdict,
                           {c->text, c->predicted, ns},
                           {present->text, present->predicted, other_ns}};
-  raise_if(b->t, tuned_store_append(b->t->binding->context->tuned, &r, b->t->diag));
+  diag_require(b->t->diag, tuned_store_append(b->t->binding->context->tuned, &r, b->t->diag));
 }
 
 /** Finds the program of the kernel's present schedule: that of the network, or a winner of an
@@ -205,24 +202,25 @@ static void find_program(const batch *b) {
   if (!code) diag_rethrow(b->t->diag);
   is_new(b, code);
   if (k->winner)
-    raise_if(b->t, compile(b, &code, 1, &k->program));
+    diag_require(b->t->diag, compile(b, &code, 1, &k->program));
   else
     k->program = program_retain(b->t->before.variant->executable->programs[k->number]);
 }
 
-/** Opens the bench of the kernel. */
+/** Opens the trial of the kernel. */
 static void begin_kernel(const batch *b) {
   tuner *t = b->t;
   const tn_hardware known = hardware_with_defaults(&t->binding->context->target->target.hardware);
   uint64_t most = 2 * known.l2_bytes;
-  if (t->benched == b->k) return;
-  kernel_bench_close(t->bench);
-  t->benched = NULL;
-  t->bench = NULL;
+  if (t->tried == b->k) return;
+  kernel_trial_close(t->trial);
+  t->tried = NULL;
+  t->trial = NULL;
   if (!b->k->program) find_program(b);
   if (t->network_bytes < most) most = t->network_bytes;
-  raise_if(t, kernel_bench_open(&t->bench, t->before.execution, b->k->share.step, most, t->diag));
-  t->benched = b->k;
+  diag_require(t->diag,
+               kernel_trial_open(&t->trial, t->before.execution, b->k->share.step, most, t->diag));
+  t->tried = b->k;
 }
 
 static void accept(batch *b, size_t i, const bench_result *r) {
@@ -246,7 +244,7 @@ static bool measure(batch *b, size_t i) {
   tuner *t = b->t;
   bench_result r;
   t->info->measured++;
-  raise_if(t, kernel_bench_compare(t->bench, b->k->program, b->programs[i], &r, t->diag));
+  diag_require(t->diag, kernel_bench_compare(t->trial, b->k->program, b->programs[i], &r, t->diag));
   record(b, verdicts[r.verdict], &b->at[i], r.candidate_ns, r.incumbent_ns);
   if (r.verdict == BENCH_FASTER) accept(b, i, &r);
   return r.verdict == BENCH_FASTER;
@@ -291,7 +289,7 @@ static void measure_batch(tuner *t, tuned_kernel *k) {
   tn_status s = diag_catch(t->diag, run_batch, &b);
   for (size_t i = 0; i < b.n; i++) program_release(b.programs[i]);
   ir_free(b.ir);
-  raise_if(t, s);
+  diag_require(t->diag, s);
 }
 
 /* The whole. */
@@ -320,32 +318,32 @@ static void open_network(tuner *t) {
   tn_binding *b = t->binding;
   plan_variant *v;
   int64_t ns;
-  raise_if(t, binding_run(b));
+  diag_require(t->diag, binding_run(b));
   t->copies.ir = ir_new(&b->context->mem, t->diag, false);
   if (!t->copies.ir) diag_raise(t->diag, TN_ERR_MEMORY, "out of memory");
   const variant_request r = {
       .form = b->variant->form, .facts = b->variant->likely, .kernels = &t->copies};
-  raise_if(t, plan_variant_build(b->plan, &r, t->diag, &v));
-  raise_if(t, network_open(&t->before, b, v));
-  raise_if(t, network_run(&t->before, &ns, t->diag));
+  diag_require(t->diag, plan_variant_build(b->plan, &r, t->diag, &v));
+  diag_require(t->diag, network_open(&t->before, b, v));
+  diag_require(t->diag, network_run(&t->before, &ns, t->diag));
   t->shares = arena_calloc(&t->arena, t->copies.n + 1, sizeof *t->shares);
-  raise_if(t, network_profile(&t->before, PROFILE_RUNS, t->shares, t->diag));
-  raise_if(t, network_run(&t->before, &ns, t->diag));
+  diag_require(t->diag, network_profile(&t->before, PROFILE_RUNS, t->shares, t->diag));
+  diag_require(t->diag, network_run(&t->before, &ns, t->diag));
   t->whole_ns = (double)ns;
   t->info->before_ms = t->info->after_ms = t->whole_ns * 1e-6;
-  raise_if(t, network_bytes(&t->before, &t->network_bytes, t->diag));
+  diag_require(t->diag, network_bytes(&t->before, &t->network_bytes, t->diag));
 }
 
 static void tune_body(void *arg) {
   tuner *t = arg;
   check_plan(t);
-  raise_if(t, tuned_store_check_writable(t->binding->context->tuned, t->diag));
+  diag_require(t->diag, tuned_store_check_writable(t->binding->context->tuned, t->diag));
   open_network(t);
   add_kernels(t);
   recall_winners(t);
   for (tuned_kernel *k; goes_on(t) && (k = choose_kernel(t));) measure_batch(t, k);
-  kernel_bench_close(t->bench);
-  t->bench = NULL;
+  kernel_trial_close(t->trial);
+  t->trial = NULL;
   verify_winners(t);
   t->info->seconds_left = 0;
 }
@@ -356,7 +354,7 @@ tn_status tuner_run(tn_binding *b, const tn_tune_desc *desc, tn_tuning *info) {
   arena_init(&t.arena, &b->context->mem, t.diag);
   tn_status s = diag_catch(t.diag, tune_body, &t);
   for (size_t i = 0; i < t.n_kernels; i++) program_release(t.kernels[i].program);
-  kernel_bench_close(t.bench);
+  kernel_trial_close(t.trial);
   network_close(&t.after);
   network_close(&t.before);
   ir_free(t.copies.ir);

@@ -42,8 +42,8 @@ typedef struct tuner {
   uint64_t network_bytes;
   tuned_kernel *kernels;
   size_t n_kernels;
-  kernel_bench *bench; /* of `benched`; NULL: none */
-  tuned_kernel *benched;
+  kernel_trial *trial; /* of `tried`; NULL: none */
+  tuned_kernel *tried;
 } tuner;
 
 #endif

@@ -7,10 +7,6 @@
 
 #include <string.h>
 
-static void raise_if(tuner *t, tn_status s) {
-  if (s != TN_OK) diag_rethrow(t->diag);
-}
-
 static size_t count_winners(const tuner *t) {
   size_t n = 0;
   for (size_t i = 0; i < t->n_kernels; i++) n += t->kernels[i].winner != NULL;
@@ -28,8 +24,8 @@ static void open_after(tuner *t) {
       string_map_set(&t->arena, &trial, t->kernels[i].key, (void *)t->kernels[i].winner);
   const variant_request r = {
       .form = b->variant->form, .facts = b->variant->likely, .trial = &trial};
-  raise_if(t, plan_variant_build(b->plan, &r, t->diag, &v));
-  raise_if(t, network_open(&t->after, b, v));
+  diag_require(t->diag, plan_variant_build(b->plan, &r, t->diag, &v));
+  diag_require(t->diag, network_open(&t->after, b, v));
 }
 
 static void record(tuner *t, const tuned_kernel *k, tuned_verdict verdict) {
@@ -37,7 +33,7 @@ static void record(tuner *t, const tuned_kernel *k, tuned_verdict verdict) {
                           verdict,
                           {k->winner, k->present.predicted, k->after_ns},
                           {k->first.text, k->first.predicted, k->before_ns}};
-  raise_if(t, tuned_store_append(t->binding->context->tuned, &r, t->diag));
+  diag_require(t->diag, tuned_store_append(t->binding->context->tuned, &r, t->diag));
 }
 
 static void drop(tuner *t, tuned_kernel *k) {
@@ -67,7 +63,7 @@ static void drop_by_kernel(tuner *t) {
     diag_raise(t->diag, TN_ERR_INTERNAL, "new schedules changed the kernels of a plan");
   for (int i = 0; i < 4; i++) {
     p[i] = arena_calloc(&t->arena, n + 1, sizeof *p[i]);
-    raise_if(t, network_profile(order[i], count_profile_runs(t), p[i], t->diag));
+    diag_require(t->diag, network_profile(order[i], count_profile_runs(t), p[i], t->diag));
   }
   for (size_t i = 0; i < t->n_kernels; i++) {
     tuned_kernel *k = &t->kernels[i];
@@ -96,8 +92,8 @@ void verify_winners(tuner *t) {
   size_t left = count_winners(t);
   if (!left) return;
   if (left < n) open_after(t);
-  raise_if(t, network_compare(&t->before, &t->after, &times, t->diag));
-  raise_if(t, network_agree(&t->before, &t->after, &agree, t->diag));
+  diag_require(t->diag, network_compare(&t->before, &t->after, &times, t->diag));
+  diag_require(t->diag, network_agree(&t->before, &t->after, &agree, t->diag));
   t->info->before_ms = t->info->after_ms = times.before_ns * 1e-6;
   if (agree && times.ratio < 1) {
     keep_all(t);

@@ -1,6 +1,8 @@
 /* Tests the measurements of the tuner: results of schedules are compared by the type's tolerance
-   (tune/same_results.h), and a kernel's programs are told apart as faster, slower or wrong
-   (tune/kernel_bench.h), also where the kernel changes its operand in place. */
+   (tune/same_results.h), calls of a kernel that changes its operand find it as it was
+   (tune/kernel_trial.h), and a kernel's programs are told apart as faster, slower or wrong
+   (tune/kernel_bench.h). */
+#include "device/memory/span.h"
 #include "support/tensor_check.h"
 #include "tensor/plan/binding.h"
 #include "tune/kernel_bench.h"
@@ -8,15 +10,19 @@
 
 #include <math.h>
 
-enum { N = 4096 };
+enum { N = 4096, ALL_BYTES = 1 << 20, COPIES = ALL_BYTES / (N * sizeof(float)) + 1 };
 
 static void integers_are_equal_exactly(void **state) {
   (void)state;
-  const double x[] = {1, 2, 1e9}, y[] = {1, 2, 1e9 + 1};
-  assert_true(same_results(DT_I64, x, x, 3));
-  assert_false(same_results(DT_I64, y, x, 3));
-  assert_false(same_results(DT_BOOL, (const double[]){1}, (const double[]){0}, 1));
-  assert_true(same_results(DT_F32, y, x, 0));
+  const int64_t x[] = {1, 2, INT64_C(1) << 60}, y[] = {1, 2, (INT64_C(1) << 60) + 1};
+  const int16_t small[] = {1, 2, 3, 4}, other[] = {1, 2, 3, 5};
+  assert_true(same_results(DT_I64, x, x, 3) && same_results(DT_I64, y, x, 2));
+  assert_false(same_results(DT_I64, y, x, 3)); /* as f64 they are equal */
+  assert_false(same_results(DT_U64, y, x, 3));
+  assert_true(same_results(DT_I16, small, other, 3));
+  assert_false(same_results(DT_I16, small, other, 4));
+  assert_false(same_results(DT_BOOL, (const bool[]){true}, (const bool[]){false}, 1));
+  assert_true(same_results(DT_I64, NULL, NULL, 0) && same_results(DT_F32, NULL, NULL, 0));
 }
 
 static void floats_have_a_tolerance(void **state) {
@@ -55,13 +61,18 @@ static tn_binding *run_plan(tn_context *c, tn_tensor *out) {
 
 static tn_program *program_of(const tn_binding *b) { return b->variant->executable->programs[0]; }
 
+static kernel_trial *open_trial(tn_binding *b, diag *d) {
+  kernel_trial *k;
+  if (kernel_trial_open(&k, b->execution, 0, ALL_BYTES, d)) fail_msg("%s", d->text);
+  return k;
+}
+
 static bench_result compare(tn_binding *b, tn_program *incumbent, tn_program *candidate) {
-  kernel_bench *k;
   bench_result r;
   diag d = {0};
-  if (kernel_bench_open(&k, b->execution, 0, 1 << 20, &d)) fail_msg("%s", d.text);
+  kernel_trial *k = open_trial(b, &d);
   if (kernel_bench_compare(k, incumbent, candidate, &r, &d)) fail_msg("%s", d.text);
-  kernel_bench_close(k);
+  kernel_trial_close(k);
   return r;
 }
 
@@ -84,7 +95,8 @@ static void programs_are_told_apart(void **state) {
   assert_true(r.candidate_ns == 0);
 }
 
-/** A launch of a program with other operands fails, which is a verdict. */
+/** A launch of a program with other operands fails, which is a verdict; but not if no program of
+   the kernel can be run. */
 static void programs_that_do_not_fit_fail(void **state) {
   tn_context *c = *state;
   tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32),
@@ -99,9 +111,36 @@ static void programs_that_do_not_fit_fail(void **state) {
   check_ok(c, tn_binding_input(b, "y", tn_shape(N), TN_F32, y, sizeof y));
   check_ok(c, tn_binding_run(b));
   assert_int_equal(compare(one, program_of(one), program_of(b)).verdict, BENCH_FAILED);
+  bench_result r;
+  diag d = {0};
+  kernel_trial *k = open_trial(one, &d);
+  assert_int_equal(kernel_bench_compare(k, program_of(b), program_of(b), &r, &d), TN_ERR_INTERNAL);
+  check_text(d.text, "reads a buffer of no other");
+  assert_int_equal(kernel_bench_compare(k, program_of(one), program_of(b), &r, &d), TN_OK);
+  assert_int_equal(r.verdict, BENCH_FAILED);
+  kernel_trial_close(k);
 }
 
-/** x = 2 x grows beyond all numbers unless each measurement begins anew. */
+static void read_copy(const kernel_trial *k, size_t copy, float to[N], diag *d) {
+  tn_span span;
+  assert_true(kernel_trial_operand(k, copy, 0, &span));
+  assert_int_equal(span_read(&span, DT_F32, DT_F32, to, N, d), TN_OK);
+}
+
+typedef struct timing {
+  kernel_trial *trial;
+  trial_program program;
+} timing;
+
+static void time_calls(void *arg) {
+  timing *t = arg;
+  kernel_trial_prepare(t->trial, &t->program, 1);
+  assert_true(kernel_trial_agrees(t->trial, &t->program));
+  assert_true(kernel_trial_time(t->trial, &t->program, 10 * COPIES) > 0);
+  assert_true(kernel_trial_agrees(t->trial, &t->program));
+}
+
+/** x = 2 x grows beyond all numbers unless each call begins anew. */
 static void operands_that_are_changed_in_place_are_restored(void **state) {
   tn_context *c = *state;
   static float x[N];
@@ -113,7 +152,20 @@ static void operands_that_are_changed_in_place_are_restored(void **state) {
   check_ok(c, tn_plan_bind(plan, &b));
   check_ok(c, tn_binding_run(b));
   assert_int_equal(program_of(b)->facts.n_globals, 1); /* the operand and the result */
-  const bench_result r = compare(b, program_of(b), program_of(b));
+  diag d = {0};
+  timing t = {open_trial(b, &d), {program_of(b), NULL}};
+  assert_int_equal(diag_catch(&d, time_calls, &t), TN_OK);
+  static float before[N], after[N];
+  tn_span none;
+  read_copy(t.trial, COPIES, before, &d);
+  for (size_t i = 0; i < COPIES; i++) {
+    read_copy(t.trial, i, after, &d);
+    for (size_t k = 0; k < N; k++) assert_true(after[k] == 2 * before[k]);
+  }
+  assert_false(kernel_trial_operand(t.trial, COPIES + 1, 0, &none));
+  assert_false(kernel_trial_operand(t.trial, 0, 1, &none));
+  kernel_trial_close(t.trial);
+  bench_result r = compare(b, program_of(b), program_of(b));
   assert_true(r.verdict == BENCH_SLOWER || r.verdict == BENCH_FASTER); /* by chance */
 }
 
