@@ -17,7 +17,7 @@ typedef struct tuned_store tuned_store;
   VERDICT(FASTER, "faster")   /* the kernel is; the network was not measured yet */      \
   VERDICT(SLOWER, "slower")   /* the kernel is not faster */                             \
   VERDICT(EQUAL, "equal")     /* its code is that of another schedule */                 \
-  VERDICT(WRONG, "wrong")     /* its results differ */                                   \
+  VERDICT(WRONG, "wrong")     /* its results differ, or outputs of the network */        \
   VERDICT(FAILED, "failed")   /* it could not be compiled or run */                      \
   VERDICT(DROPPED, "dropped") /* the kernel is faster, the network is not */
 

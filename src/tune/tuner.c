@@ -31,7 +31,8 @@ static double seconds_since(int64_t start) { return (double)(clock_now_ns() - st
 static double verification_seconds(const tuner *t) {
   enum { RUNS = 60 };
   double run = t->whole_ns > 5e6 ? t->whole_ns : 5e6;
-  return 0.5 + RUNS * run * 1e-9 + t->compile_seconds * (double)t->info->faster;
+  double compile = t->n_compiled ? t->compile_seconds / (double)t->n_compiled : 0;
+  return 0.5 + RUNS * run * 1e-9 + compile * (double)t->info->faster;
 }
 
 /** Reports the state; false: time is over, or the caller ends the tuning. */
@@ -92,8 +93,10 @@ static void recall_record(void *user, const tuned_record *r) {
     if (strcmp(k->key, r->key)) continue;
     const char *text = arena_printf(&t->arena, "%s", r->schedule.decisions);
     if (strcmp(text, "-")) kernel_candidates_skip(&k->candidates, text);
-    if (r->verdict == TUNED_FASTER) k->winner = text;
-    if (r->verdict == TUNED_KEPT || r->verdict == TUNED_DROPPED) k->winner = NULL;
+    if (r->verdict == TUNED_FASTER)
+      k->winner = text;
+    else if (k->winner && !strcmp(k->winner, text))
+      k->winner = NULL; /* whole runs were measured with it */
   }
 }
 
@@ -167,7 +170,8 @@ static tn_status compile(const batch *b, const node *const code[], size_t n,
   o.is_trial = true;
   tn_status s = compile_kernels(&o, b->ir, code, n, programs, t->diag);
   if (s == TN_ERR_MEMORY) diag_rethrow(t->diag);
-  if (seconds_since(start) > t->compile_seconds) t->compile_seconds = seconds_since(start);
+  t->compile_seconds += seconds_since(start);
+  t->n_compiled += n;
   return s;
 }
 

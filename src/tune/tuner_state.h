@@ -34,7 +34,8 @@ typedef struct tuner {
   arena arena; /* of all lists */
   int64_t start;
   bool has_ended;         /* nothing more is measured: by time, or by the caller */
-  double compile_seconds; /* the longest that compiling took at once */
+  double compile_seconds; /* spent */
+  size_t n_compiled;      /* schedules */
   kernel_copies copies;
   network before, after; /* with the schedules of the beginning, and with the winners */
   kernel_share *shares;  /* by program of `before` */

@@ -1,6 +1,6 @@
-/* Implements the last step of the tuner. A kernel that is no faster in the network than before
-   loses its new schedule first; those that are left are kept if runs are faster with all of them,
-   and give the same results. */
+/* Implements the last step of the tuner. New schedules with which outputs of the network differ are
+   lost first, then those of kernels that are no faster in the network than before; those that are
+   left are kept if runs are faster with all of them. */
 #include "tune/verify_winners.h"
 
 #include "tensor/plan/variant_table.h"
@@ -13,21 +13,6 @@ static size_t count_winners(const tuner *t) {
   return n;
 }
 
-/** Opens the network with all winners. */
-static void open_after(tuner *t) {
-  tn_binding *b = t->binding;
-  string_map trial = {0};
-  plan_variant *v;
-  network_close(&t->after);
-  for (size_t i = 0; i < t->n_kernels; i++)
-    if (t->kernels[i].winner)
-      string_map_set(&t->arena, &trial, t->kernels[i].key, (void *)t->kernels[i].winner);
-  const variant_request r = {
-      .form = b->variant->form, .facts = b->variant->likely, .trial = &trial};
-  diag_require(t->diag, plan_variant_build(b->plan, &r, t->diag, &v));
-  diag_require(t->diag, network_open(&t->after, b, v));
-}
-
 static void record(tuner *t, const tuned_kernel *k, tuned_verdict verdict) {
   const tuned_record r = {k->key,
                           verdict,
@@ -36,9 +21,48 @@ static void record(tuner *t, const tuned_kernel *k, tuned_verdict verdict) {
   diag_require(t->diag, tuned_store_append(t->binding->context->tuned, &r, t->diag));
 }
 
-static void drop(tuner *t, tuned_kernel *k) {
-  record(t, k, TUNED_DROPPED);
+/** Records what became of a winner, which the kernel loses. */
+static void lose(tuner *t, tuned_kernel *k, tuned_verdict verdict) {
+  record(t, k, verdict);
   k->winner = NULL;
+}
+
+/** Opens the network with the winners of the first `n` kernels; returns whether its outputs are
+    those of before. Both run, as the caller may have changed the inputs. */
+static bool open_after(tuner *t, size_t n) {
+  tn_binding *b = t->binding;
+  string_map trial = {0};
+  plan_variant *v;
+  int64_t ns;
+  bool agree;
+  network_close(&t->after);
+  for (size_t i = 0; i < n; i++)
+    if (t->kernels[i].winner)
+      string_map_set(&t->arena, &trial, t->kernels[i].key, (void *)t->kernels[i].winner);
+  const variant_request r = {
+      .form = b->variant->form, .facts = b->variant->likely, .trial = &trial};
+  diag_require(t->diag, plan_variant_build(b->plan, &r, t->diag, &v));
+  diag_require(t->diag, network_open(&t->after, b, v));
+  diag_require(t->diag, network_run(&t->before, &ns, t->diag));
+  diag_require(t->diag, network_run(&t->after, &ns, t->diag));
+  diag_require(t->diag, network_agree(&t->before, &t->after, &agree, t->diag));
+  return agree;
+}
+
+/** Opens the network with all winners that leave its outputs as they were: unless all do, one after
+    the other joins those before. */
+static void open_agreeing(tuner *t) {
+  if (open_after(t, t->n_kernels)) return;
+  for (size_t i = 0; i < t->n_kernels; i++) {
+    tuned_kernel *k = &t->kernels[i];
+    if (!k->winner || open_after(t, i + 1)) continue;
+    context_log(t->binding->context, TN_LOG_WARNING,
+                "%s: outputs differ with the schedule %s of kernel %s, which is not used",
+                t->binding->plan->name, k->winner,
+                t->before.variant->executable->programs[k->number]->name);
+    lose(t, k, TUNED_WRONG);
+  }
+  open_after(t, t->n_kernels);
 }
 
 /** Runs of each profile, of which a kernel's shortest counts: more where they take less time. */
@@ -69,7 +93,7 @@ static void drop_by_kernel(tuner *t) {
     tuned_kernel *k = &t->kernels[i];
     k->before_ns = shorter(&p[0][k->number], &p[3][k->number]);
     k->after_ns = shorter(&p[1][k->number], &p[2][k->number]);
-    if (k->winner && k->after_ns >= k->before_ns) drop(t, k);
+    if (k->winner && k->after_ns >= k->before_ns) lose(t, k, TUNED_DROPPED);
   }
 }
 
@@ -83,24 +107,22 @@ static void keep_all(tuner *t) {
 
 void verify_winners(tuner *t) {
   network_times times;
-  bool agree;
-  size_t n = count_winners(t);
   t->info->after_ms = t->info->before_ms;
+  if (!count_winners(t)) return;
+  open_agreeing(t);
+  size_t n = count_winners(t);
   if (!n) return;
-  open_after(t);
   drop_by_kernel(t);
-  size_t left = count_winners(t);
-  if (!left) return;
-  if (left < n) open_after(t);
+  if (count_winners(t) < n) open_agreeing(t);
+  if (!count_winners(t)) return;
   diag_require(t->diag, network_compare(&t->before, &t->after, &times, t->diag));
-  diag_require(t->diag, network_agree(&t->before, &t->after, &agree, t->diag));
   t->info->before_ms = t->info->after_ms = times.before_ns * 1e-6;
-  if (agree && times.ratio < 1) {
+  if (times.is_faster) {
     keep_all(t);
-    t->info->kept = left;
+    t->info->kept = count_winners(t);
     t->info->after_ms = times.after_ns * 1e-6;
     return;
   }
   for (size_t i = 0; i < t->n_kernels; i++)
-    if (t->kernels[i].winner) drop(t, &t->kernels[i]);
+    if (t->kernels[i].winner) lose(t, &t->kernels[i], TUNED_DROPPED);
 }
