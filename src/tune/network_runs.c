@@ -1,11 +1,13 @@
 /* Implements the runs of whole plans. Two networks are compared in rounds A B B A, so that what
-   changes slowly, such as the clock of the processor, counts for both alike. */
+   changes slowly, such as the clock of the processor, counts for both alike; of a round their
+   shortest runs count, which other processes disturb least. */
 #include "tune/network_runs.h"
 
 #include "device/memory/span.h"
 #include "runtime/execution_memory.h"
 #include "tune/same_results.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { ROUNDS = 10, WINS = 8 };
@@ -43,18 +45,18 @@ void network_close(network *n) {
   *n = (network){0};
 }
 
-tn_status network_run(network *n, int64_t *ns, diag *d) {
+int64_t network_run(network *n, diag *d) {
   int64_t start = clock_now_ns();
-  tn_status s = execution_run(n->execution, d);
-  *ns = clock_now_ns() - start;
-  return s;
+  diag_require(d, execution_run(n->execution, d));
+  return clock_now_ns() - start;
 }
 
-tn_status network_bytes(network *n, uint64_t *bytes, diag *d) {
-  tn_status s = execution_scratch_bytes(n->execution, bytes, d);
-  for (size_t i = 0; i < executable_buffers(n->variant->executable) && s == TN_OK; i++)
-    if (execution_is_bindable(n->execution, i)) *bytes += execution_bytes_of(n->execution, i);
-  return s;
+uint64_t network_bytes(network *n, diag *d) {
+  uint64_t bytes;
+  diag_require(d, execution_scratch_bytes(n->execution, &bytes, d));
+  for (size_t i = 0; i < executable_buffers(n->variant->executable); i++)
+    if (execution_is_bindable(n->execution, i)) bytes += execution_bytes_of(n->execution, i);
+  return bytes;
 }
 
 /* Profiles. */
@@ -66,10 +68,16 @@ static void keep_shortest(network *n, int64_t ns[]) {
     if (!ns[i] || step.end - step.begin < ns[i]) ns[i] = step.end - step.begin;
 }
 
-static void sum_steps(network *n, const int64_t ns[], kernel_share shares[]) {
+kernel_share *network_profile(network *n, int runs, arena *a) {
+  const executable *e = n->variant->executable;
   execution_step step;
-  for (size_t i = 0; i < executable_kernels(n->variant->executable); i++)
-    shares[i] = (kernel_share){0};
+  int64_t *ns = arena_calloc(a, executable_steps(e) + 1, sizeof *ns);
+  kernel_share *shares = arena_calloc(a, executable_kernels(e) + 1, sizeof *shares);
+  diag_require(a->diag, execution_set_profiling(n->execution, true, a->diag));
+  for (int i = 0; i < runs; i++) {
+    network_run(n, a->diag);
+    keep_shortest(n, ns);
+  }
   for (size_t i = 0; execution_step_at(n->execution, i, &step); i++) {
     if (step.kernel == SIZE_MAX) continue;
     kernel_share *s = &shares[step.kernel];
@@ -77,35 +85,19 @@ static void sum_steps(network *n, const int64_t ns[], kernel_share shares[]) {
     s->calls += step.times;
     if (ns[i] >= s->step_ns) s->step = i, s->step_ns = ns[i];
   }
-}
-
-tn_status network_profile(network *n, int runs, kernel_share shares[], diag *d) {
-  const mem *m = n->variant->mem;
-  size_t n_steps = executable_steps(n->variant->executable);
-  int64_t *ns = mem_calloc(m, n_steps + 1, sizeof *ns), whole;
-  if (!ns) return diag_set(d, TN_ERR_MEMORY, "out of memory");
-  tn_status s = execution_set_profiling(n->execution, true, d);
-  for (int i = 0; i < runs && s == TN_OK; i++) {
-    s = network_run(n, &whole, d);
-    if (s == TN_OK) keep_shortest(n, ns);
-  }
-  if (s == TN_OK) sum_steps(n, ns, shares);
-  if (s == TN_OK) s = execution_set_profiling(n->execution, false, d);
-  mem_free(m, ns, (n_steps + 1) * sizeof *ns);
-  return s;
+  diag_require(a->diag, execution_set_profiling(n->execution, false, a->diag));
+  return shares;
 }
 
 /* Comparisons. */
 
-/** Adds the mean time of some runs to *sum. */
-static tn_status add_runs(network *n, int64_t runs, double *sum, diag *d) {
-  tn_status s = TN_OK;
-  int64_t ns;
-  for (int64_t i = 0; i < runs && s == TN_OK; i++) {
-    s = network_run(n, &ns, d);
-    *sum += (double)ns / (double)runs;
+/** The shortest time of some runs, and of those before. */
+static double shortest_run(network *n, int64_t runs, double before, diag *d) {
+  for (int64_t i = 0; i < runs; i++) {
+    double ns = (double)network_run(n, d);
+    if (ns < before) before = ns;
   }
-  return s;
+  return before;
 }
 
 static int compare_numbers(const void *a, const void *b) {
@@ -118,63 +110,47 @@ static double median(double x[ROUNDS]) {
   return (x[(ROUNDS - 1) / 2] + x[ROUNDS / 2]) / 2;
 }
 
-tn_status network_compare(network *before, network *after, network_times *t, diag *d) {
-  double a[ROUNDS] = {0}, b[ROUNDS] = {0};
-  int64_t once, runs = 1;
+network_times network_compare(network *before, network *after, diag *d) {
+  double a[ROUNDS], b[ROUNDS];
   int wins = 0;
-  tn_status s = network_run(after, &once, d);
-  if (s == TN_OK) s = network_run(before, &once, d);
-  if (s == TN_OK && once < least_ns) runs = least_ns / (once + 1) + 1;
-  for (int i = 0; i < ROUNDS && s == TN_OK; i++) {
-    s = add_runs(before, runs, &a[i], d);
-    if (s == TN_OK) s = add_runs(after, runs, &b[i], d);
-    if (s == TN_OK) s = add_runs(after, runs, &b[i], d);
-    if (s == TN_OK) s = add_runs(before, runs, &a[i], d);
+  network_run(after, d);
+  int64_t once = network_run(before, d);
+  int64_t runs = once < least_ns ? least_ns / (once + 1) + 1 : 1;
+  for (int i = 0; i < ROUNDS; i++) {
+    a[i] = shortest_run(before, runs, HUGE_VAL, d);
+    b[i] = shortest_run(after, runs, HUGE_VAL, d);
+    b[i] = shortest_run(after, runs, b[i], d);
+    a[i] = shortest_run(before, runs, a[i], d);
     wins += b[i] < a[i];
   }
-  if (s != TN_OK) return s;
-  *t = (network_times){median(a) / 2, median(b) / 2, false};
-  t->is_faster = wins >= WINS && t->after_ns < t->before_ns;
-  return s;
+  network_times t = {median(a), median(b), false};
+  t.is_faster = wins >= WINS && t.after_ns < t.before_ns;
+  return t;
 }
 
 /** The elements of an output, to be compared; in the arena. */
-static void *read_output(network *n, size_t output, arena *a, size_t *count, diag *d) {
-  const executable *e = n->variant->executable;
+static void *read_output(network *n, size_t output, arena *a, size_t *count) {
   size_t buffer = n->variant->outputs[output].buffer;
-  dtype t = executable_buffer_at(e, buffer)->dtype;
+  dtype t = executable_buffer_at(n->variant->executable, buffer)->dtype;
   uint64_t bytes;
   tn_span span = {0};
+  diag *d = a->diag;
   diag_require(d, execution_buffer_bytes(n->execution, buffer, &bytes, d));
   if (bytes) diag_require(d, buffer_span(execution_buffer(n->execution, buffer), &span, d));
   *count = bytes / dtype_bytes(t);
   return read_results(a, &span, t, *count);
 }
 
-typedef struct agreement {
-  network *a, *b;
-  arena arena;
-  bool agree;
-} agreement;
-
-static void compare_outputs(void *arg) {
-  agreement *g = arg;
-  const plan_variant *v = g->a->variant;
-  diag *d = g->arena.diag;
-  for (size_t i = 0; i < v->plan->ports.n_outputs && g->agree; i++) {
+bool network_agree(network *a, network *b, arena *scratch) {
+  const plan_variant *v = a->variant;
+  bool agree = true;
+  for (size_t i = 0; i < v->plan->ports.n_outputs && agree; i++) {
     size_t n[2];
-    const void *x = read_output(g->a, i, &g->arena, &n[0], d);
-    const void *y = read_output(g->b, i, &g->arena, &n[1], d);
+    arena_mark here = arena_save(scratch);
+    const void *x = read_output(a, i, scratch, &n[0]), *y = read_output(b, i, scratch, &n[1]);
     dtype t = executable_buffer_at(v->executable, v->outputs[i].buffer)->dtype;
-    g->agree = n[0] == n[1] && same_results(t, y, x, n[0]);
+    agree = n[0] == n[1] && same_results(t, y, x, n[0]);
+    arena_rewind(scratch, here);
   }
-}
-
-tn_status network_agree(network *a, network *b, bool *agree, diag *d) {
-  agreement g = {.a = a, .b = b, .agree = true};
-  arena_init(&g.arena, a->variant->mem, d);
-  tn_status s = diag_catch(d, compare_outputs, &g);
-  arena_free(&g.arena);
-  *agree = s == TN_OK && g.agree;
-  return s;
+  return agree;
 }

@@ -15,11 +15,13 @@ typedef struct network {
 tn_status network_open(network *n, tn_binding *b, plan_variant *v);
 void network_close(network *n); /* one of zeros is allowed */
 
-/** Runs once; *ns is the time. */
-tn_status network_run(network *n, int64_t *ns, diag *d);
+/* These raise through the diag, or that of the arena. */
+
+/** Runs once, and returns the time. */
+int64_t network_run(network *n, diag *d);
 
 /** The bytes of all memory that a run uses. */
-tn_status network_bytes(network *n, uint64_t *bytes, diag *d);
+uint64_t network_bytes(network *n, diag *d);
 
 /** The part of a kernel in runs of a network. */
 typedef struct kernel_share {
@@ -29,18 +31,19 @@ typedef struct kernel_share {
   uint64_t calls; /* of the kernel in a run */
 } kernel_share;
 
-/** Runs several times, and finds the shares of all kernels in the shortest times of their steps. */
-tn_status network_profile(network *n, int runs, kernel_share shares[], diag *d);
+/** Runs several times, and finds the shares of all kernels, in the arena, in the shortest times of
+    their steps. */
+kernel_share *network_profile(network *n, int runs, arena *a);
 
 /** Times of two networks that ran alternately. */
 typedef struct network_times {
-  double before_ns, after_ns; /* medians of a run */
+  double before_ns, after_ns; /* medians of the rounds' shortest runs */
   bool is_faster; /* `after`, in 8 of 10 rounds and at the median: by chance, one in 18 that are
                      equally fast is */
 } network_times;
-tn_status network_compare(network *before, network *after, network_times *t, diag *d);
+network_times network_compare(network *before, network *after, diag *d);
 
 /** True if the outputs of the last runs agree. */
-tn_status network_agree(network *a, network *b, bool *agree, diag *d);
+bool network_agree(network *a, network *b, arena *scratch);
 
 #endif

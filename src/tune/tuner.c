@@ -127,6 +127,13 @@ static tuned_kernel *choose_kernel(const tuner *t) {
   return best;
 }
 
+void tuner_record(tuner *t, const tuned_kernel *k, tuned_verdict verdict, const kernel_candidate *c,
+                  double ns, const kernel_candidate *other, double other_ns) {
+  const tuned_record r = {
+      k->key, verdict, {c->text, c->predicted, ns}, {other->text, other->predicted, other_ns}};
+  diag_require(t->diag, tuned_store_append(t->binding->context->tuned, &r, t->diag));
+}
+
 /* Code. */
 
 /** Schedules of a kernel that are compiled at once. */
@@ -190,12 +197,7 @@ static bool compile_some(batch *b, size_t first, size_t n) {
 
 static void record(const batch *b, tuned_verdict verdict, const kernel_candidate *c, double ns,
                    double other_ns) {
-  const kernel_candidate *present = &b->k->present;
-  const tuned_record r = {b->k->key,
-                          verdict,
-                          {c->text, c->predicted, ns},
-                          {present->text, present->predicted, other_ns}};
-  diag_require(b->t->diag, tuned_store_append(b->t->binding->context->tuned, &r, b->t->diag));
+  tuner_record(b->t, b->k, verdict, c, ns, &b->k->present, other_ns);
 }
 
 /** Finds the program of the kernel's present schedule: that of the network, or a winner of an
@@ -321,7 +323,6 @@ static void check_plan(tuner *t) {
 static void open_network(tuner *t) {
   tn_binding *b = t->binding;
   plan_variant *v;
-  int64_t ns;
   diag_require(t->diag, binding_run(b));
   t->copies.ir = ir_new(&b->context->mem, t->diag, false);
   if (!t->copies.ir) diag_raise(t->diag, TN_ERR_MEMORY, "out of memory");
@@ -329,13 +330,11 @@ static void open_network(tuner *t) {
       .form = b->variant->form, .facts = b->variant->likely, .kernels = &t->copies};
   diag_require(t->diag, plan_variant_build(b->plan, &r, t->diag, &v));
   diag_require(t->diag, network_open(&t->before, b, v));
-  diag_require(t->diag, network_run(&t->before, &ns, t->diag));
-  t->shares = arena_calloc(&t->arena, t->copies.n + 1, sizeof *t->shares);
-  diag_require(t->diag, network_profile(&t->before, PROFILE_RUNS, t->shares, t->diag));
-  diag_require(t->diag, network_run(&t->before, &ns, t->diag));
-  t->whole_ns = (double)ns;
+  network_run(&t->before, t->diag);
+  t->shares = network_profile(&t->before, PROFILE_RUNS, &t->arena);
+  t->whole_ns = (double)network_run(&t->before, t->diag);
   t->info->before_ms = t->info->after_ms = t->whole_ns * 1e-6;
-  diag_require(t->diag, network_bytes(&t->before, &t->network_bytes, t->diag));
+  t->network_bytes = network_bytes(&t->before, t->diag);
 }
 
 static void tune_body(void *arg) {

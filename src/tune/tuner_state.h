@@ -47,4 +47,8 @@ typedef struct tuner {
   tuned_kernel *tried;
 } tuner;
 
+/** Appends a measurement of a kernel's schedule beside another one to the store. Raises. */
+void tuner_record(tuner *t, const tuned_kernel *k, tuned_verdict verdict, const kernel_candidate *c,
+                  double ns, const kernel_candidate *other, double other_ns);
+
 #endif

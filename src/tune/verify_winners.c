@@ -5,8 +5,6 @@
 
 #include "tensor/plan/variant_table.h"
 
-#include <string.h>
-
 static size_t count_winners(const tuner *t) {
   size_t n = 0;
   for (size_t i = 0; i < t->n_kernels; i++) n += t->kernels[i].winner != NULL;
@@ -14,11 +12,7 @@ static size_t count_winners(const tuner *t) {
 }
 
 static void record(tuner *t, const tuned_kernel *k, tuned_verdict verdict) {
-  const tuned_record r = {k->key,
-                          verdict,
-                          {k->winner, k->present.predicted, k->after_ns},
-                          {k->first.text, k->first.predicted, k->before_ns}};
-  diag_require(t->diag, tuned_store_append(t->binding->context->tuned, &r, t->diag));
+  tuner_record(t, k, verdict, &k->present, k->after_ns, &k->first, k->before_ns);
 }
 
 /** Records what became of a winner, which the kernel loses. */
@@ -33,8 +27,6 @@ static bool open_after(tuner *t, size_t n) {
   tn_binding *b = t->binding;
   string_map trial = {0};
   plan_variant *v;
-  int64_t ns;
-  bool agree;
   network_close(&t->after);
   for (size_t i = 0; i < n; i++)
     if (t->kernels[i].winner)
@@ -43,10 +35,9 @@ static bool open_after(tuner *t, size_t n) {
       .form = b->variant->form, .facts = b->variant->likely, .trial = &trial};
   diag_require(t->diag, plan_variant_build(b->plan, &r, t->diag, &v));
   diag_require(t->diag, network_open(&t->after, b, v));
-  diag_require(t->diag, network_run(&t->before, &ns, t->diag));
-  diag_require(t->diag, network_run(&t->after, &ns, t->diag));
-  diag_require(t->diag, network_agree(&t->before, &t->after, &agree, t->diag));
-  return agree;
+  network_run(&t->before, t->diag);
+  network_run(&t->after, t->diag);
+  return network_agree(&t->before, &t->after, &t->arena);
 }
 
 /** Opens the network with all winners that leave its outputs as they were: unless all do, one after
@@ -85,10 +76,7 @@ static void drop_by_kernel(tuner *t) {
   network *order[4] = {&t->before, &t->after, &t->after, &t->before};
   if (executable_kernels(t->after.variant->executable) != n)
     diag_raise(t->diag, TN_ERR_INTERNAL, "new schedules changed the kernels of a plan");
-  for (int i = 0; i < 4; i++) {
-    p[i] = arena_calloc(&t->arena, n + 1, sizeof *p[i]);
-    diag_require(t->diag, network_profile(order[i], count_profile_runs(t), p[i], t->diag));
-  }
+  for (int i = 0; i < 4; i++) p[i] = network_profile(order[i], count_profile_runs(t), &t->arena);
   for (size_t i = 0; i < t->n_kernels; i++) {
     tuned_kernel *k = &t->kernels[i];
     k->before_ns = shorter(&p[0][k->number], &p[3][k->number]);
@@ -106,7 +94,6 @@ static void keep_all(tuner *t) {
 }
 
 void verify_winners(tuner *t) {
-  network_times times;
   t->info->after_ms = t->info->before_ms;
   if (!count_winners(t)) return;
   open_agreeing(t);
@@ -115,7 +102,7 @@ void verify_winners(tuner *t) {
   drop_by_kernel(t);
   if (count_winners(t) < n) open_agreeing(t);
   if (!count_winners(t)) return;
-  diag_require(t->diag, network_compare(&t->before, &t->after, &times, t->diag));
+  const network_times times = network_compare(&t->before, &t->after, t->diag);
   t->info->before_ms = t->info->after_ms = times.before_ns * 1e-6;
   if (times.is_faster) {
     keep_all(t);

@@ -1861,8 +1861,8 @@ class Tune(Case):
         self.assertIn("there is no file of tuned schedules", done.stderr)
 
     def test_a_full_disk_is_told(self):
-        self.tune("--for=3s")  # so that kernels are cached
-        size = 150 + self.model.stat().st_size
+        self.tuned.write_text("tenon-tuned-1\n" * 200000)  # larger than what the compiler writes
+        size = 100 + self.tuned.stat().st_size
         done = self.tune("--for=3s", "-o", self.tuned, status=1, preexec_fn=lambda: limit_files(size))
         self.assertIn("cannot be written", done.stderr)
         self.assertEqual(done.stdout, "")
