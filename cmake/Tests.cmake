@@ -142,6 +142,10 @@ foreach(name graphs rows)
   target_link_libraries(random_${name} PRIVATE tenon_test_support tenon_warnings Threads::Threads m)
 endforeach()
 tenon_add_test(random.rows random random_rows)
+add_executable(random_queues tests/random/test_queues.c)
+set_target_properties(random_queues PROPERTIES
+  RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+target_link_libraries(random_queues PRIVATE tenon_test_support tenon_warnings Threads::Threads m)
 file(GLOB found CONFIGURE_DEPENDS tests/random/programs/*.c)
 add_executable(random_programs tests/random/test_programs.c ${found} tests/backend/ref.c)
 set_target_properties(random_programs PROPERTIES

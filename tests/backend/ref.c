@@ -1,10 +1,12 @@
 /* Implements a complete backend against the public headers alone, which tries each member of the
    backend interface: memory that the host cannot address, programs that are IR text run by the
-   interpreter, short queues with threads of their own, and signals. */
+   interpreter, streams that are threads, which delay work at random, and marks that are flags. */
 #include "ref.h"
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,7 @@
 #define REF_BUFFERS 6
 #endif
 
-enum { MOST_BUFFERS = REF_BUFFERS, RING = 4, BATCH = 3, MOST_NAME = 128 };
+enum { MOST_BUFFERS = REF_BUFFERS, BATCH = 3, MOST_NAME = 128, DEVICES = 4 };
 
 static void *take(const tn_allocator *a, size_t bytes) {
   void *at = a->alloc(a->user, bytes ? bytes : 1, sizeof(max_align_t));
@@ -32,20 +34,26 @@ static tn_status no_memory(tn_failure *f) { return tn_fail(f, TN_ERR_MEMORY, "ou
 typedef struct cell {
   void *data; /* NULL: free */
   uint64_t bytes;
+  bool is_staging; /* the host may address it */
 } cell;
 
 typedef struct ref_device {
   tn_allocator allocator;
+  int32_t index;
   pthread_mutex_t lock; /* guards the cells, not their contents */
   cell *cells;          /* memory number n is cells[n − 1] */
   size_t n_cells;
 } ref_device;
 
+static atomic_bool ref_is_lost[DEVICES];
+static atomic_bool ref_delays = true;
+
 static tn_status ref_open(int32_t index, const tn_host *host, void **device, tn_failure *f) {
-  if (index > 3) return tn_fail(f, TN_ERR_DEVICE, "there are REF:0 to REF:3");
+  if (index >= DEVICES) return tn_fail(f, TN_ERR_DEVICE, "there are REF:0 to REF:3");
   ref_device *v = take(&host->allocator, sizeof *v);
   if (!v) return no_memory(f);
   v->allocator = host->allocator;
+  v->index = index;
   pthread_mutex_init(&v->lock, NULL);
   *device = v;
   return TN_OK;
@@ -83,14 +91,15 @@ static size_t free_cell(ref_device *v) {
   return first;
 }
 
-static tn_status ref_alloc(void *device, uint64_t bytes, void **memory, tn_failure *f) {
+static tn_status ref_alloc(void *device, uint64_t bytes, tn_memory_use use, void **memory,
+                           tn_failure *f) {
   ref_device *v = device;
   void *data = take(&v->allocator, (size_t)bytes);
   if (!data) return no_memory(f);
   memset(data, 0xcd, (size_t)bytes);
   pthread_mutex_lock(&v->lock);
   size_t i = free_cell(v);
-  if (i != SIZE_MAX) v->cells[i] = (cell){data, bytes};
+  if (i != SIZE_MAX) v->cells[i] = (cell){data, bytes, use == TN_MEMORY_STAGING};
   pthread_mutex_unlock(&v->lock);
   if (i == SIZE_MAX) {
     give(&v->allocator, data, (size_t)bytes);
@@ -128,20 +137,18 @@ static tn_status outside(tn_failure *f, uint64_t offset, uint64_t bytes) {
                  bytes, offset);
 }
 
-static tn_status ref_read(void *device, void *to, void *memory, uint64_t offset, uint64_t bytes,
-                          tn_failure *f) {
-  const char *at = locate(device, memory, offset, bytes);
-  if (!at) return outside(f, offset, bytes);
-  memcpy(to, at, (size_t)bytes);
-  return TN_OK;
+static void *ref_host(void *device, void *memory) {
+  ref_device *v = device;
+  pthread_mutex_lock(&v->lock);
+  cell c = v->cells[(uintptr_t)memory - 1];
+  pthread_mutex_unlock(&v->lock);
+  return c.is_staging ? c.data : NULL;
 }
 
-static tn_status ref_write(void *device, void *memory, uint64_t offset, const void *from,
-                           uint64_t bytes, tn_failure *f) {
-  char *at = locate(device, memory, offset, bytes);
-  if (!at) return outside(f, offset, bytes);
-  memcpy(at, from, (size_t)bytes);
-  return TN_OK;
+/** REF:0 and REF:1 copy from each other, as do REF:2 and REF:3. */
+static tn_peer ref_peer(void *device, void *other) {
+  const ref_device *a = device, *b = other;
+  return a->index / 2 == b->index / 2 ? TN_PEER_COPY : TN_PEER_NONE;
 }
 
 /* ---- Rendering and compiling ---- */
@@ -377,10 +384,10 @@ static tn_status run_threads(const ref_run *r, const int64_t global[3], const in
   return status;
 }
 
-static tn_status ref_execute(void *program, const tn_launch *l, const int64_t global[3],
-                             const int64_t *local, tn_failure *f) {
+static tn_status run_program(const tn_work *w, tn_failure *f) {
   static const int64_t alone[3] = {1, 1, 1};
-  ref_program *p = program;
+  const tn_launch *l = w->launch;
+  ref_program *p = w->program;
   const tn_allocator *a = &p->device->allocator;
   tn_ir_buffer buffers[MOST_BUFFERS];
   for (size_t i = 0; i < l->n_buffers; i++) {
@@ -395,20 +402,24 @@ static tn_status ref_execute(void *program, const tn_launch *l, const int64_t gl
   for (size_t i = 0; i < l->n_values; i++)
     values[i] = (tn_ir_value){p->facts->value_names[i], l->values[i]};
   ref_run r = {p, buffers, l->n_buffers, values, n};
-  tn_status status = run_threads(&r, global, local ? local : alone, f);
+  tn_status status = run_threads(&r, w->global, w->local[0] ? w->local : alone, f);
   give(a, values, n * sizeof *values);
   return status;
 }
 
-/* ---- Signals ---- */
+/* ---- Marks ---- */
 
-typedef struct ref_signal {
+/** A flag. Its creator's handle, the stream that will set it, and streams that wait for it hold a
+    reference each. */
+typedef struct ref_mark {
   tn_allocator allocator;
+  atomic_int count;
+  int32_t device; /* that sets it */
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  uint64_t value, failed_above, failed_to;
-  tn_failure failure;
-} ref_signal;
+  bool is_done, is_lost;
+  int64_t time;
+} ref_mark;
 
 static int64_t now(void) {
   struct timespec t;
@@ -424,214 +435,254 @@ static void make_condition(pthread_cond_t *c) {
   pthread_condattr_destroy(&monotonic);
 }
 
-static tn_status ref_signal_open(void *device, uint64_t value, void **signal, tn_failure *f) {
-  ref_device *v = device;
-  ref_signal *s = take(&v->allocator, sizeof *s);
-  if (!s) return no_memory(f);
-  s->allocator = v->allocator;
-  s->value = value;
-  pthread_mutex_init(&s->lock, NULL);
-  make_condition(&s->changed);
-  *signal = s;
-  return TN_OK;
+static void ref_mark_free(void *mark) {
+  ref_mark *m = mark;
+  if (atomic_fetch_sub(&m->count, 1) != 1) return;
+  tn_allocator a = m->allocator;
+  pthread_cond_destroy(&m->changed);
+  pthread_mutex_destroy(&m->lock);
+  give(&a, m, sizeof *m);
 }
 
-static void ref_signal_free(void *signal) {
-  ref_signal *s = signal;
-  tn_allocator a = s->allocator;
-  pthread_cond_destroy(&s->changed);
-  pthread_mutex_destroy(&s->lock);
-  give(&a, s, sizeof *s);
+/** Sets a mark, by the device's clock, which differs from the host's. */
+static void set_mark(ref_mark *m) {
+  pthread_mutex_lock(&m->lock);
+  m->is_done = true;
+  m->is_lost = atomic_load(&ref_is_lost[m->device]);
+  m->time = now() - (INT64_C(1) << 60);
+  pthread_cond_broadcast(&m->changed);
+  pthread_mutex_unlock(&m->lock);
 }
 
-static uint64_t ref_signal_get(void *signal) {
-  ref_signal *s = signal;
-  pthread_mutex_lock(&s->lock);
-  uint64_t value = s->value;
-  pthread_mutex_unlock(&s->lock);
-  return value;
+static void wait_for_mark(ref_mark *m) {
+  pthread_mutex_lock(&m->lock);
+  while (!m->is_done) pthread_cond_wait(&m->changed, &m->lock);
+  pthread_mutex_unlock(&m->lock);
 }
 
-static void ref_signal_rise(ref_signal *s, uint64_t value, tn_status status, const char *text) {
-  pthread_mutex_lock(&s->lock);
-  if (value > s->value) {
-    if (status && (s->failed_to != s->value || s->failed_above == s->failed_to)) {
-      s->failed_above = s->value;
-      tn_fail(&s->failure, status, "%s", text);
-    }
-    if (status) s->failed_to = value;
-    s->value = value;
-    pthread_cond_broadcast(&s->changed);
-  }
-  pthread_mutex_unlock(&s->lock);
+static tn_status ref_sync(void *mark, int64_t timeout_ns, tn_failure *f) {
+  ref_mark *m = mark;
+  int64_t end = now() + timeout_ns;
+  struct timespec t = {(time_t)(end / 1000000000), (long)(end % 1000000000)};
+  int late = 0;
+  pthread_mutex_lock(&m->lock);
+  while (!m->is_done && !late)
+    late = timeout_ns < 0 ? pthread_cond_wait(&m->changed, &m->lock)
+                          : pthread_cond_timedwait(&m->changed, &m->lock, &t);
+  bool is_done = m->is_done, is_lost = m->is_lost;
+  pthread_mutex_unlock(&m->lock);
+  if (!is_done) return tn_fail(f, TN_ERR_TIMEOUT, "a mark of REF is not done");
+  return is_lost ? tn_fail(f, TN_ERR_DEVICE, "the device was lost") : TN_OK;
 }
 
-static void ref_signal_set(void *signal, uint64_t value) {
-  ref_signal_rise(signal, value, TN_OK, "");
-}
+static int64_t ref_time(void *mark) { return ((ref_mark *)mark)->time; }
 
-static void ref_signal_fail(void *signal, uint64_t value, tn_status status, const char *text) {
-  ref_signal_rise(signal, value, status, text);
-}
+/* ---- Streams ---- */
 
-/** False when the deadline (negative: none) has passed. Under the lock. */
-static bool wait_until(pthread_cond_t *c, pthread_mutex_t *m, int64_t deadline) {
-  if (deadline < 0) return !pthread_cond_wait(c, m);
-  struct timespec t = {(time_t)(deadline / 1000000000), (long)(deadline % 1000000000)};
-  return pthread_cond_timedwait(c, m, &t) == 0;
-}
+typedef enum item_kind { ITEM_WORK, ITEM_SET, ITEM_AWAIT } item_kind;
 
-static tn_status ref_signal_wait(void *signal, uint64_t value, int64_t timeout_ns, tn_failure *f) {
-  ref_signal *s = signal;
-  int64_t start = now();
-  int64_t deadline = timeout_ns < 0 || timeout_ns > INT64_MAX - start ? -1 : start + timeout_ns;
-  tn_status status = TN_OK;
-  pthread_mutex_lock(&s->lock);
-  while (s->value < value && wait_until(&s->changed, &s->lock, deadline)) continue;
-  if (s->value < value)
-    status = tn_fail(f, TN_ERR_TIMEOUT, "a signal of REF is at %" PRIu64 ", not at %" PRIu64,
-                     s->value, value);
-  else if (value > s->failed_above && value <= s->failed_to)
-    status = tn_fail(f, s->failure.status, "%s", s->failure.text);
-  pthread_mutex_unlock(&s->lock);
-  return status;
-}
+/** Something that a stream does, with copies of what its work points to. */
+typedef struct item {
+  struct item *next;
+  size_t bytes;
+  item_kind kind;
+  ref_mark *mark; /* SET, AWAIT */
+  tn_work work;
+  tn_launch launch;
+  char copies[]; /* spans, then values */
+} item;
 
-static const tn_signal_functions signals = {.size = sizeof signals,
-                                            .open = ref_signal_open,
-                                            .free = ref_signal_free,
-                                            .get = ref_signal_get,
-                                            .set = ref_signal_set,
-                                            .fail = ref_signal_fail,
-                                            .wait = ref_signal_wait};
-
-/* ---- Queues ---- */
-
-typedef struct ref_queue {
+typedef struct ref_stream {
   ref_device *device;
   tn_queue_kind kind;
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  uint64_t posted, taken;
+  item *first, **last;
   bool stop;
-  tn_submission ring[RING];
-} ref_queue;
+  uint64_t random;
+} ref_stream;
 
-/** Waits for a signal of REF by its own function, in short intervals, as the queue may be freed. */
-static tn_status ref_queue_wait(ref_queue *q, const tn_submission *s, size_t i, tn_failure *f) {
-  const tn_command *c = &s->commands[i];
-  void *own = tn_signal_native(c->signal, &ref_backend);
-  uint64_t value = c->value_at ? *c->value_at : c->value;
-  for (;;) {
-    if (!own) return tn_submission_run(s, i, f);
-    tn_status status = ref_signal_wait(own, value, 5000000, f);
-    if (status != TN_ERR_TIMEOUT) return status;
-    if (ref_signal_get(own) >= value)
-      return ref_signal_wait(own, value, 0, f); /* the value was reached in the meantime */
-    pthread_mutex_lock(&q->lock);
-    bool stop = q->stop;
-    pthread_mutex_unlock(&q->lock);
-    if (stop) return tn_fail(f, TN_ERR_CANCELLED, "a queue of REF was freed");
+/** Lets other threads go first, now and then for a while. */
+static void delay_at_random(ref_stream *q) {
+  q->random = q->random * 6364136223846793005u + 1442695040888963407u;
+  unsigned r = (unsigned)(q->random >> 33);
+  if (!atomic_load(&ref_delays)) return;
+  if (r % 4 == 0) sched_yield();
+  if (r % 64 == 1) nanosleep(&(struct timespec){0, (long)(r / 64 % 100000)}, NULL);
+}
+
+/** Locates a span of a device, or of a peer; other backends of tests are copies of this one. */
+static char *locate_span(ref_device *v, const tn_span *s) {
+  ref_device *own = tn_device_native(s->device, &ref_backend);
+  return locate(own ? own : v, s->memory, s->offset, s->bytes);
+}
+
+static tn_status run_transfer(ref_device *v, const tn_work *w, tn_failure *f) {
+  const tn_span *from = &w->from, *to = &w->to;
+  bool reads = w->kind == TN_WORK_READ || w->kind == TN_WORK_COPY, writes = w->kind != TN_WORK_READ;
+  char *a = NULL, *b = NULL;
+  if (reads && !(a = locate_span(v, from))) return outside(f, from->offset, from->bytes);
+  if (writes && !(b = locate_span(v, to))) return outside(f, to->offset, to->bytes);
+  switch (w->kind) {
+  case TN_WORK_COPY: memmove(b, a, (size_t)to->bytes); break;
+  case TN_WORK_READ: memcpy(w->host, a, (size_t)from->bytes); break;
+  case TN_WORK_WRITE: memcpy(b, w->host, (size_t)to->bytes); break;
+  default: memset(b, w->fill, (size_t)to->bytes);
+  }
+  return TN_OK;
+}
+
+/** Does an item. A work that fails, which only a fault of the library's explains, loses the
+    device. */
+static void run_item(ref_stream *q, item *i) {
+  tn_failure f;
+  delay_at_random(q);
+  if (i->kind == ITEM_SET) {
+    set_mark(i->mark);
+    ref_mark_free(i->mark);
+  } else if (i->kind == ITEM_AWAIT) {
+    wait_for_mark(i->mark);
+    ref_mark_free(i->mark);
+  } else if (!atomic_load(&ref_is_lost[q->device->index]) &&
+             (i->work.kind == TN_WORK_EXEC ? run_program(&i->work, &f)
+                                           : run_transfer(q->device, &i->work, &f))) {
+    fprintf(stderr, "REF:%d: %s\n", (int)q->device->index, f.text);
+    atomic_store(&ref_is_lost[q->device->index], true);
   }
 }
 
-/** Returns the time of the device's clock, which differs from the host's. */
-static int64_t ref_clock(void) { return now() - (INT64_C(1) << 60); }
-
-static tn_status ref_queue_command(ref_queue *q, const tn_submission *s, size_t i, tn_failure *f) {
-  const tn_command *c = &s->commands[i];
-  switch (c->kind) {
-  case TN_COMMAND_WAIT: return ref_queue_wait(q, s, i, f);
-  case TN_COMMAND_SIGNAL:
-    tn_signal_set(c->signal, c->value_at ? *c->value_at : c->value);
-    return TN_OK;
-  case TN_COMMAND_EXEC:
-    if (q->kind == TN_QUEUE_COPY)
-      return tn_fail(f, TN_ERR_UNSUPPORTED, "a copy queue runs no programs");
-    return tn_program_execute(c->owner, c->launch, f);
-  case TN_COMMAND_COPY: return tn_span_copy(c->to, c->from, f);
-  case TN_COMMAND_CALL: return c->call(c->user, f);
-  case TN_COMMAND_STAMP: *c->stamp = ref_clock(); return TN_OK;
-  default: return TN_OK;
-  }
-}
-
-static void ref_queue_run(ref_queue *q, const tn_submission *s) {
-  tn_failure f = {TN_OK, ""};
-  tn_status status = tn_submission_begin(s, &f);
-  for (size_t i = 0; i < s->n_commands && !status; i++) {
-    f.text[0] = 0;
-    status = f.status = ref_queue_command(q, s, i, &f);
-    if (status) tn_submission_fail(s, i, &f);
-  }
-  tn_submission_done(s);
-}
-
-static void *ref_queue_body(void *arg) {
-  ref_queue *q = arg;
+static void *run_stream(void *arg) {
+  ref_stream *q = arg;
   pthread_mutex_lock(&q->lock);
   for (;;) {
-    while (q->posted == q->taken && !q->stop) pthread_cond_wait(&q->changed, &q->lock);
-    if (q->posted == q->taken) break;
-    tn_submission s = q->ring[q->taken++ % RING];
-    pthread_cond_broadcast(&q->changed);
+    while (!q->first && !q->stop) pthread_cond_wait(&q->changed, &q->lock);
+    item *i = q->first;
+    if (!i) break;
+    q->first = i->next;
+    if (!q->first) q->last = &q->first;
     pthread_mutex_unlock(&q->lock);
-    ref_queue_run(q, &s);
+    run_item(q, i);
+    give(&q->device->allocator, i, i->bytes);
     pthread_mutex_lock(&q->lock);
   }
   pthread_mutex_unlock(&q->lock);
   return NULL;
 }
 
-static void ref_queue_end(ref_queue *q) {
-  tn_allocator a = q->device->allocator;
-  pthread_cond_destroy(&q->changed);
-  pthread_mutex_destroy(&q->lock);
-  give(&a, q, sizeof *q);
-}
-
-static tn_status ref_queue_open(void *device, tn_queue_kind kind, void **queue, tn_failure *f) {
+static tn_status ref_stream_open(void *device, tn_queue_kind kind, void **stream, tn_failure *f) {
   ref_device *v = device;
-  ref_queue *q = take(&v->allocator, sizeof *q);
+  ref_stream *q = take(&v->allocator, sizeof *q);
   if (!q) return no_memory(f);
   q->device = v;
   q->kind = kind;
+  q->last = &q->first;
+  q->random = (uintptr_t)q;
   pthread_mutex_init(&q->lock, NULL);
-  make_condition(&q->changed);
-  if (pthread_create(&q->thread, NULL, ref_queue_body, q)) {
-    ref_queue_end(q);
-    return tn_fail(f, TN_ERR_DEVICE, "no thread for a queue of REF");
+  pthread_cond_init(&q->changed, NULL);
+  if (!pthread_create(&q->thread, NULL, run_stream, q)) {
+    *stream = q;
+    return TN_OK;
   }
-  *queue = q;
-  return TN_OK;
+  pthread_cond_destroy(&q->changed);
+  pthread_mutex_destroy(&q->lock);
+  give(&v->allocator, q, sizeof *q);
+  return tn_fail(f, TN_ERR_DEVICE, "no thread for a stream");
 }
 
-static void ref_queue_free(void *queue) {
-  ref_queue *q = queue;
+static void ref_stream_free(void *stream) {
+  ref_stream *q = stream;
   pthread_mutex_lock(&q->lock);
   q->stop = true;
   pthread_cond_broadcast(&q->changed);
   pthread_mutex_unlock(&q->lock);
   pthread_join(q->thread, NULL);
-  ref_queue_end(q);
+  pthread_cond_destroy(&q->changed);
+  pthread_mutex_destroy(&q->lock);
+  tn_allocator a = q->device->allocator;
+  give(&a, q, sizeof *q);
 }
 
-static tn_status ref_queue_submit(void *queue, const tn_submission *s, tn_failure *f) {
-  (void)f;
-  ref_queue *q = queue;
+/** Makes an item for a work (NULL: none); NULL without memory. */
+static item *new_item(ref_stream *q, item_kind kind, const tn_work *w) {
+  const tn_launch *l = w && w->kind == TN_WORK_EXEC ? w->launch : NULL;
+  size_t spans = l ? l->n_buffers * sizeof *l->buffers : 0;
+  size_t values = l ? l->n_values * sizeof *l->values : 0;
+  item *i = take(&q->device->allocator, sizeof *i + spans + values);
+  if (!i) return NULL;
+  i->bytes = sizeof *i + spans + values;
+  i->kind = kind;
+  if (w) i->work = *w;
+  if (!l) return i;
+  if (spans) memcpy(i->copies, l->buffers, spans);
+  if (values) memcpy(i->copies + spans, l->values, values);
+  i->launch =
+      (tn_launch){(void *)i->copies, l->n_buffers, (void *)(i->copies + spans), l->n_values};
+  i->work.launch = &i->launch;
+  return i;
+}
+
+static void post(ref_stream *q, item *i) {
   pthread_mutex_lock(&q->lock);
-  while (q->posted - q->taken == RING) pthread_cond_wait(&q->changed, &q->lock);
-  q->ring[q->posted++ % RING] = *s;
+  *q->last = i;
+  q->last = &i->next;
   pthread_cond_broadcast(&q->changed);
   pthread_mutex_unlock(&q->lock);
+}
+
+static tn_status ref_enqueue(void *stream, const tn_work works[], size_t n, tn_failure *f) {
+  ref_stream *q = stream;
+  if (atomic_load(&ref_is_lost[q->device->index]))
+    return tn_fail(f, TN_ERR_DEVICE, "device REF:%d was lost", (int)q->device->index);
+  for (size_t k = 0; k < n; k++) {
+    if (works[k].kind == TN_WORK_EXEC && q->kind == TN_QUEUE_COPY)
+      return tn_fail(f, TN_ERR_INTERNAL, "a program in a copy stream");
+    item *i = new_item(q, ITEM_WORK, &works[k]);
+    if (!i) return no_memory(f);
+    post(q, i);
+  }
   return TN_OK;
 }
 
-static const tn_queue_functions queues = {.size = sizeof queues,
-                                          .open = ref_queue_open,
-                                          .free = ref_queue_free,
-                                          .submit = ref_queue_submit};
+static tn_status ref_mark_make(void *stream, bool timed, void **mark, tn_failure *f) {
+  (void)timed;
+  ref_stream *q = stream;
+  ref_mark *m = take(&q->device->allocator, sizeof *m);
+  item *i = m ? new_item(q, ITEM_SET, NULL) : NULL;
+  if (!i) {
+    give(&q->device->allocator, m, sizeof *m);
+    return no_memory(f);
+  }
+  m->allocator = q->device->allocator;
+  m->device = q->device->index;
+  atomic_init(&m->count, 2);
+  pthread_mutex_init(&m->lock, NULL);
+  make_condition(&m->changed);
+  i->mark = *mark = m;
+  post(q, i);
+  return TN_OK;
+}
+
+static tn_status ref_await(void *stream, void *mark, tn_failure *f) {
+  ref_stream *q = stream;
+  ref_mark *m = mark;
+  item *i = new_item(q, ITEM_AWAIT, NULL);
+  if (!i) return no_memory(f);
+  atomic_fetch_add(&m->count, 1);
+  i->mark = m;
+  post(q, i);
+  return TN_OK;
+}
+
+static const tn_stream_functions streams = {.size = sizeof streams,
+                                            .open = ref_stream_open,
+                                            .free = ref_stream_free,
+                                            .enqueue = ref_enqueue,
+                                            .mark = ref_mark_make,
+                                            .await = ref_await,
+                                            .sync = ref_sync,
+                                            .time = ref_time,
+                                            .mark_free = ref_mark_free};
 
 /* ---- */
 
@@ -661,12 +712,10 @@ const tn_backend ref_backend = {.size = sizeof ref_backend,
                                 .close = ref_close,
                                 .alloc = ref_alloc,
                                 .free = ref_free,
-                                .read = ref_read,
-                                .write = ref_write,
+                                .host = ref_host,
+                                .peer = ref_peer,
                                 .load = ref_load,
                                 .unload = ref_unload,
                                 .program = ref_program_make,
                                 .program_free = ref_program_free,
-                                .execute = ref_execute,
-                                .queue = &queues,
-                                .signal = &signals};
+                                .streams = &streams};

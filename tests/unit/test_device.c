@@ -206,21 +206,18 @@ static void backends_must_be_complete(void **state) {
   b.name = "A:B";
   assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
   b.name = "HALF";
-  b.read = NULL;
+  b.host = NULL;
   assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
-  assert_string_equal(f->diag.text, "backend HALF: host, or read and write, is missing");
-  b = ref_backend, b.name = "HALF", b.execute = NULL;
+  assert_string_equal(f->diag.text, "backend HALF: alloc, free or host is missing");
+  b = ref_backend, b.name = "HALF", b.streams = NULL;
   assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
   b = ref_backend, b.name = "HALF", b.size--;
   assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
-  tn_queue_functions q = *ref_backend.queue;
-  q.submit = NULL;
-  b = ref_backend, b.name = "HALF", b.queue = &q;
+  tn_stream_functions q = *ref_backend.streams;
+  q.mark_free = NULL;
+  b = ref_backend, b.name = "HALF", b.streams = &q;
   assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
-  tn_signal_functions s = *ref_backend.signal;
-  s.fail = NULL;
-  b = ref_backend, b.name = "HALF", b.signal = &s;
-  assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
+  assert_string_equal(f->diag.text, "backend HALF: the stream functions are incomplete");
 }
 
 static void *open_global(void *arg) {
@@ -577,12 +574,13 @@ static tn_node parse(fixture *f, const char *text) {
 /** Sizes of the last launch. */
 static int64_t seen_global[3], seen_local[3];
 
-static tn_status spy_execute(void *program, const tn_launch *l, const int64_t global[3],
-                             const int64_t *local, tn_failure *f) {
-  memcpy(seen_global, global, sizeof seen_global);
-  memset(seen_local, 0, sizeof seen_local);
-  if (local) memcpy(seen_local, local, sizeof seen_local);
-  return ref_execute(program, l, global, local, f);
+static tn_status spy_enqueue(void *stream, const tn_work works[], size_t n, tn_failure *f) {
+  for (size_t i = 0; i < n; i++) {
+    if (works[i].kind != TN_WORK_EXEC) continue;
+    memcpy(seen_global, works[i].global, sizeof seen_global);
+    memcpy(seen_local, works[i].local, sizeof seen_local);
+  }
+  return ref_enqueue(stream, works, n, f);
 }
 
 static void check_squares(fixture *f, tn_program *p, tn_buffer *b, int64_t n, int64_t expected) {
@@ -602,7 +600,10 @@ static void launch_indices_are_sized(void **state) {
   static tn_backend spy;
   spy = ref_backend;
   spy.name = "SPY";
-  spy.execute = spy_execute;
+  static tn_stream_functions spy_streams;
+  spy_streams = streams;
+  spy_streams.enqueue = spy_enqueue;
+  spy.streams = &spy_streams;
   ok(f, registry_add_backend(f->registry, &spy, &f->diag));
   tn_node nodes[] = {parse(f, grouped), parse(f, direct)};
   tn_program *p[2];
@@ -1124,6 +1125,7 @@ static tn_status whole_life(const mem *m, diag *d) {
   for (int i = 0; i < 20 && !status; i++) tn_queue_signal(q, g, (uint64_t)i);
   if (!status) status = tn_queue_submit(q, &f);
   if (!status) status = tn_queue_finish(q, -1, &f);
+  if (!status) status = tn_signal_wait(g, 19, -1, &f);
   tn_queue_free(q);
   tn_signal_free(g);
   tn_buffer_release(b);
@@ -1133,8 +1135,11 @@ static tn_status whole_life(const mem *m, diag *d) {
   return status;
 }
 
+/** Promises of signals may lack memory, which only delays waits; a mark that a stream cannot make
+    loses its device. */
 static void memory_may_run_out_anywhere(void **state) {
   fixture *f = *state;
+  int n_spared = 0;
   counting_mem c = {.fail_at = 0};
   mem m = counting_mem_of(&c);
   ok(f, whole_life(&m, &f->diag));
@@ -1144,7 +1149,9 @@ static void memory_may_run_out_anywhere(void **state) {
     c.calls = 0;
     c.fail_at = n;
     tn_status status = whole_life(&m, &f->diag);
-    if (status != TN_ERR_MEMORY) fail_msg("allocation %zu: %s", n, tn_status_text(status));
+    if (!status && ++n_spared > 4) fail_msg("allocation %zu is not missed", n);
+    if (status && status != TN_ERR_MEMORY && status != TN_ERR_DEVICE)
+      fail_msg("allocation %zu: %s", n, tn_status_text(status));
     assert_int_equal(c.bytes, 0);
   }
 }

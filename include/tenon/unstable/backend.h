@@ -187,94 +187,76 @@ typedef struct tn_program_facts {
   const int64_t *globals;         /**< n_globals slots */
 } tn_program_facts;
 
-/* ---- Signals ---- */
+/* ---- Work ---- */
 
-/** A backend's own signals. Each function does what tn_signal_… of the same name does. */
-typedef struct tn_signal_functions {
+/** Uses of memory. */
+typedef enum tn_memory_use {
+  TN_MEMORY_DEVICE = 0,  /**< programs run on it */
+  TN_MEMORY_STAGING = 1, /**< the host's; the device copies from and to it at full speed */
+  TN_MEMORY_USE_MAX_ENUM = 0x7fffffff
+} tn_memory_use;
+
+/** Access of a device to another one's memory. */
+typedef enum tn_peer {
+  TN_PEER_NONE = 0,
+  TN_PEER_COPY = 1, /**< COPY works may name spans of both devices */
+  TN_PEER_MAX_ENUM = 0x7fffffff
+} tn_peer;
+
+/** Returns the backend's own device behind a tn_device; NULL if it belongs to another backend. */
+TN_API void *tn_device_native(const tn_device *device, const tn_backend *backend);
+
+/** Kinds of work. */
+typedef enum tn_work_kind {
+  TN_WORK_EXEC = 1,  /**< run a program */
+  TN_WORK_COPY = 2,  /**< copy between memories of the device, or of a peer */
+  TN_WORK_FILL = 3,  /**< set all bytes to one value */
+  TN_WORK_READ = 4,  /**< copy to host memory: staging memory, or any other, which may be slower */
+  TN_WORK_WRITE = 5, /**< copy from host memory, likewise */
+  TN_WORK_KIND_MAX_ENUM = 0x7fffffff
+} tn_work_kind;
+
+/** One thing that a device does; comments name the kinds that use a field. The numbers of buffers
+    and values, and the devices of all spans, have been checked. */
+typedef struct tn_work {
+  tn_work_kind kind;
+  void *program; /**< EXEC: the backend's program */
+  /** EXEC: numbers of work groups, computed by the program's own expressions: positive; 1 along
+      unused dimensions. With core_id, global[0] is the number of workers. */
+  int64_t global[3];
+  int64_t local[3];        /**< EXEC: sizes of a group; local[0] is 0: absent, ids are direct */
+  const tn_launch *launch; /**< EXEC */
+  tn_span to;              /**< COPY, FILL, WRITE */
+  tn_span from;            /**< COPY, READ */
+  void *host;              /**< READ: receives from.bytes bytes; WRITE: holds to.bytes bytes */
+  uint8_t fill;            /**< FILL */
+} tn_work;
+
+/** Ordered streams of work, and one-shot marks in them. All that was handed to a stream completes
+    without further calls. Functions on one stream are called by one thread at a time. */
+typedef struct tn_stream_functions {
   size_t size;
-  tn_status (*open)(void *device, uint64_t value, void **signal, tn_failure *failure);
-  void (*free)(void *signal);
-  uint64_t (*get)(void *signal);
-  void (*set)(void *signal, uint64_t value);
-  void (*fail)(void *signal, uint64_t value, tn_status status, const char *text);
-  tn_status (*wait)(void *signal, uint64_t value, int64_t timeout_ns, tn_failure *failure);
-} tn_signal_functions;
-
-/** Returns the backend's own signal behind a tn_signal; NULL if it belongs to another backend. */
-TN_API void *tn_signal_native(const tn_signal *signal, const tn_backend *backend);
-
-/* ---- Queues ---- */
-
-/** Kinds of commands. */
-typedef enum tn_command_kind {
-  TN_COMMAND_WAIT = 1,
-  TN_COMMAND_SIGNAL = 2,
-  TN_COMMAND_EXEC = 3,
-  TN_COMMAND_COPY = 4,
-  TN_COMMAND_CALL = 5,
-  TN_COMMAND_BARRIER = 6,
-  TN_COMMAND_STAMP = 7,
-  TN_COMMAND_KIND_MAX_ENUM = 0x7fffffff
-} tn_command_kind;
-
-/** A command of a list; comments name the kinds that use a field. */
-typedef struct tn_command {
-  tn_command_kind kind;
-  tn_signal *signal;        /**< WAIT, SIGNAL */
-  uint64_t value;           /**< WAIT, SIGNAL: the value if value_at is NULL */
-  const uint64_t *value_at; /**< WAIT, SIGNAL: read when the command runs */
-  tn_program *owner;        /**< EXEC: owner of `program` */
-  void *program;            /**< EXEC: the backend's program */
-  const tn_launch *launch;  /**< EXEC */
-  const tn_span *to, *from; /**< COPY */
-  tn_status (*call)(void *user, tn_failure *failure); /**< CALL */
-  void *user;                                         /**< CALL */
-  int64_t *stamp; /**< STAMP: receives the time at which earlier commands are done */
-} tn_command;
-
-/** A list on its way through a queue. The backend copies the struct and calls tn_submission_done
-    with the copy exactly once. */
-typedef struct tn_submission {
-  const tn_command *commands;
-  size_t n_commands;
-  tn_queue *queue;
-  tn_commands *list;
-  uint64_t number; /**< number of the submission in its queue, from 1 */
-} tn_submission;
-
-/** Begins a list; must be called before its first command. On a failure the list must not run: its
-    signals have failed, and only tn_submission_done remains to be called. */
-TN_API tn_status tn_submission_begin(const tn_submission *submission, tn_failure *failure);
-
-/** Runs one command on the calling thread, by the backend's `execute` and the functions of queue.h.
-    A wait ends with TN_ERR_CANCELLED when the queue is freed. */
-TN_API tn_status tn_submission_run(const tn_submission *submission, size_t command,
-                                   tn_failure *failure);
-
-/** Reports that a command failed: later signals of the list fail with it. Later commands must not
-    run. */
-TN_API void tn_submission_fail(const tn_submission *submission, size_t command,
-                               const tn_failure *failure);
-
-/** Reports that the queue does not need the list any more. */
-TN_API void tn_submission_done(const tn_submission *submission);
-
-/** A backend's own queues. */
-typedef struct tn_queue_functions {
-  size_t size;
-  /** Opens a queue. TN_ERR_UNSUPPORTED if there is none of this kind. */
-  tn_status (*open)(void *device, tn_queue_kind kind, void **queue, tn_failure *failure);
-  /** Frees a queue when all submissions are done; those that begin from now on, and waits, end at
-      once through the functions above. */
-  void (*free)(void *queue);
-  /** Queues a list behind earlier ones. Called by one thread at a time. */
-  tn_status (*submit)(void *queue, const tn_submission *submission, tn_failure *failure);
-  /** Optional, for callers that will wait: returns true if the queue is idle, which then runs
-      nothing until `leave`, while the caller runs a list on its own thread. Default: the list is
-      submitted. */
-  bool (*enter)(void *queue);
-  void (*leave)(void *queue);
-} tn_queue_functions;
+  /** Opens a stream. TN_ERR_UNSUPPORTED if there is none of this kind; COPY streams get no EXEC. */
+  tn_status (*open)(void *device, tn_queue_kind kind, void **stream, tn_failure *failure);
+  /** Waits for what the stream still does, and frees it. */
+  void (*free)(void *stream);
+  /** Hands over works, which run in order, each after the end of those before. Copies what the
+     works point to, except host memory and the memory of spans. May wait for room, never for
+     completion. On a failure any number of the works may still run. */
+  tn_status (*enqueue)(void *stream, const tn_work works[], size_t n, tn_failure *failure);
+  /** Makes a mark, which is done when all works before it are. `timed`: `time` will be called. */
+  tn_status (*mark)(void *stream, bool timed, void **mark, tn_failure *failure);
+  /** Works handed over from now on begin after `mark`, which may be of a stream of any device of
+      the backend. Never waits itself. */
+  tn_status (*await)(void *stream, void *mark, tn_failure *failure);
+  /** Waits until a mark is done, at most `timeout_ns` nanoseconds (negative: no limit), then
+      TN_ERR_TIMEOUT. TN_ERR_DEVICE if its device was lost. Any thread, several at once. */
+  tn_status (*sync)(void *mark, int64_t timeout_ns, tn_failure *failure);
+  /** Returns when a timed mark was done, in nanoseconds of the device's clock. */
+  int64_t (*time)(void *mark);
+  /** Frees a mark, which need not be done, and may be awaited by streams. Any thread. */
+  void (*mark_free)(void *mark);
+} tn_stream_functions;
 
 /* ---- Backends ---- */
 
@@ -294,16 +276,17 @@ struct tn_backend {
   /** Closes a device; called when nothing on it is in use. */
   void (*close)(void *device);
 
-  /** Allocates `bytes` > 0 uninitialised bytes, aligned for every type and vector. */
-  tn_status (*alloc)(void *device, uint64_t bytes, void **memory, tn_failure *failure);
-  void (*free)(void *device, void *memory, uint64_t bytes);
-  /** Optional: returns the address at which the host can access the memory. Default: it cannot, and
-      `read` and `write` must be set; with `host` these are not used. */
-  void *(*host)(void *device, void *memory);
-  tn_status (*read)(void *device, void *to, void *memory, uint64_t offset, uint64_t bytes,
-                    tn_failure *failure);
-  tn_status (*write)(void *device, void *memory, uint64_t offset, const void *from, uint64_t bytes,
+  /** Allocates `bytes` > 0 uninitialised bytes, aligned for every type and vector. STAGING is asked
+      for only where `host` does not give the address of the device's other memory. */
+  tn_status (*alloc)(void *device, uint64_t bytes, tn_memory_use use, void **memory,
                      tn_failure *failure);
+  void (*free)(void *device, void *memory, uint64_t bytes);
+  /** Returns the address at which the host can access memory, or NULL if it cannot; that of staging
+      memory always. */
+  void *(*host)(void *device, void *memory);
+  /** Optional: tells whether a device can copy from and to the memory of another device of the
+      backend. Default: TN_PEER_NONE, and data goes through the host. */
+  tn_peer (*peer)(void *device, void *other);
   /** Optional: makes host memory the device's, like `alloc`; `free` is not called for it. Default:
       unsupported. */
   tn_status (*import)(void *device, void *data, uint64_t bytes, void **memory, tn_failure *failure);
@@ -316,18 +299,14 @@ struct tn_backend {
   tn_status (*program)(void *module, const tn_program_facts *facts, void **program,
                        tn_failure *failure);
   void (*program_free)(void *program);
-  /** Runs a program and returns when it is done. Called by any number of threads at once, on the
-      same program too. `global` and `local` (NULL: absent, ids are direct) are the launch's sizes,
-      computed by the program's own expressions: positive; with core_id, global[0] is the number of
-      workers; 1 along unused dimensions. The numbers of buffers and values have been checked. */
-  tn_status (*execute)(void *program, const tn_launch *launch, const int64_t global[3],
-                       const int64_t *local, tn_failure *failure);
+  /** Runs one work and returns when it is done; for a backend without streams. Called by any number
+      of threads at once, on the same program too; where `host` gives the address of memory, with
+      EXEC only. */
+  tn_status (*execute)(void *device, const tn_work *work, tn_failure *failure);
 
-  /** Optional: own queues. Default: one of the library's threads runs the commands by `execute`,
-      `read` and `write`; compute and copy queues alike. */
-  const tn_queue_functions *queue;
-  /** Optional: own signals. Default: the library's. */
-  const tn_signal_functions *signal;
+  /** Optional: streams. Default: one of the library's threads for each queue, or the caller's, runs
+      works by `execute`; compute and copy queues alike. */
+  const tn_stream_functions *streams;
 };
 
 #ifdef __cplusplus

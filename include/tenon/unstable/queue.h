@@ -3,8 +3,9 @@
 
    A queue is a command builder: calls record commands without blocking, and tn_queue_submit hands
    them to the device, which runs them in order. Signals order queues of any devices among one
-   another. Objects that a command points to (launches, spans, values) are read when it runs and
-   must live until then; a list that is submitted again sees their current contents.
+   another, and a value may be awaited before anybody is to raise it. Objects that a command points
+   to (launches, spans, values) are copied when its list is submitted, whatever the list waits for;
+   a list that is submitted again sees their current contents.
 
    Failures. When a command fails, the rest of its list is skipped and the list's later signals
    fail: they rise to their values, and waiting for these returns the failure. A failure without a
@@ -182,12 +183,12 @@ TN_API void tn_queue_free(tn_queue *queue);
    tn_queue_submit or tn_queue_record. */
 
 /** Record a wait until a signal, of any device, is at `value` or beyond; tn_queue_wait_at reads
- *value when the command runs. */
+ *value when the list is submitted. */
 TN_API void tn_queue_wait(tn_queue *queue, tn_signal *signal, uint64_t value);
 TN_API void tn_queue_wait_at(tn_queue *queue, tn_signal *signal, const uint64_t *value);
 
 /** Record raising a signal, of any device, when all earlier commands are done; tn_queue_signal_at
-    reads *value when the command runs. */
+    reads *value when the list is submitted. */
 TN_API void tn_queue_signal(tn_queue *queue, tn_signal *signal, uint64_t value);
 TN_API void tn_queue_signal_at(tn_queue *queue, tn_signal *signal, const uint64_t *value);
 
@@ -196,6 +197,9 @@ TN_API void tn_queue_exec(tn_queue *queue, tn_program *program, const tn_launch 
 
 /** Records a copy as by tn_span_copy. */
 TN_API void tn_queue_copy(tn_queue *queue, const tn_span *to, const tn_span *from);
+
+/** Records setting all bytes of a span, of the queue's device, to `byte`. */
+TN_API void tn_queue_fill(tn_queue *queue, const tn_span *to, uint8_t byte);
 
 /** Records a call of a host function on one of the library's threads; it may block. */
 TN_API void tn_queue_call(tn_queue *queue, tn_status (*call)(void *user, tn_failure *failure),

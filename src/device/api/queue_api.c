@@ -3,7 +3,6 @@
    tn_failure. */
 #include "device/memory/buffer.h"
 #include "device/memory/span.h"
-#include "device/queue/command_list.h"
 #include "device/queue/queue.h"
 
 tn_status tn_fail(tn_failure *f, tn_status status, const char *format, ...) {
@@ -32,6 +31,10 @@ static tn_status report_status(tn_failure *f, tn_status status, const diag *d) {
 }
 
 const char *tn_device_name(const tn_device *v) { return v ? v->name : ""; }
+
+void *tn_device_native(const tn_device *v, const tn_backend *backend) {
+  return v && v->backend == backend ? v->state : NULL;
+}
 
 /* ---- Memory ---- */
 
@@ -133,9 +136,10 @@ void tn_signal_fail(tn_signal *s, uint64_t value, tn_status status, const char *
 }
 
 tn_status tn_signal_wait(tn_signal *s, uint64_t value, int64_t timeout_ns, tn_failure *f) {
-  tn_failure unread;
+  diag d;
+  clear_diag(&d);
   if (!s) return fail_absent(f, "signal");
-  return s->functions->wait(s->handle, value, timeout_ns, f ? f : &unread);
+  return report_status(f, signal_wait(s, value, timeout_ns, &d), &d);
 }
 
 /* ---- Programs ---- */
@@ -194,6 +198,11 @@ void tn_queue_exec(tn_queue *q, tn_program *program, const tn_launch *launch) {
 void tn_queue_copy(tn_queue *q, const tn_span *to, const tn_span *from) {
   tn_commands *c = recording(q);
   if (c) command_list_copy(c, to, from);
+}
+
+void tn_queue_fill(tn_queue *q, const tn_span *to, uint8_t byte) {
+  tn_commands *c = recording(q);
+  if (c) command_list_fill(c, to, byte);
 }
 
 void tn_queue_call(tn_queue *q, tn_status (*call)(void *user, tn_failure *f), void *user) {

@@ -13,6 +13,17 @@ typedef struct caching_allocator caching_allocator;
 typedef struct device_target device_target;
 typedef struct device_compiler device_compiler;
 
+/** A stream for work that the host waits for, and staging memory through which its data passes
+    (stream/immediate_stream.h). */
+typedef struct immediate_stream {
+  mutex lock;         /* of handing work over */
+  void *stream;       /* the backend's; NULL: nothing was handed over so far */
+  mutex staging_lock; /* of the fields below, during a transfer */
+  void *memory[2];    /* two pieces, by turns */
+  char *at[2];        /* their addresses */
+  uint64_t bytes;     /* of each; 0: not allocated */
+} immediate_stream;
+
 struct tn_device {
   registry *registry;
   const mem *mem;
@@ -22,7 +33,8 @@ struct tn_device {
   int32_t index;
   char name[48]; /* "CPU:0" */
   caching_allocator *allocator;
-  mutex lock; /* of the lists below, whose members stay until the device closes */
+  immediate_stream immediate; /* unused by a backend without streams */
+  mutex lock;                 /* of the lists below, whose members stay until the device closes */
   device_target *targets;
   device_compiler *compilers;
 };

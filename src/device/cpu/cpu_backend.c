@@ -111,7 +111,9 @@ static void request_huge_pages(const cpu *c, void *memory, uint64_t bytes) {
 #endif
 }
 
-static tn_status cpu_alloc(void *device, uint64_t bytes, void **memory, tn_failure *f) {
+static tn_status cpu_alloc(void *device, uint64_t bytes, tn_memory_use use, void **memory,
+                           tn_failure *f) {
+  (void)use; /* all memory is the host's */
   cpu *c = device;
   size_t align = bytes >= HUGE_BYTES ? HUGE_BYTES : ALIGN_BYTES;
   *memory = bytes <= SIZE_MAX ? mem_alloc_aligned(&c->mem, (size_t)bytes, align) : NULL;
@@ -398,10 +400,11 @@ static void run_worker(void *arg, size_t number) {
   if (vals != few) mem_free(&p->cpu->mem, vals, bytes);
 }
 
-static tn_status cpu_execute(void *arg, const tn_launch *l, const int64_t global[3],
-                             const int64_t *local, tn_failure *f) {
-  (void)local; /* rendered kernels have no groups */
-  const program *p = arg;
+/** Runs a program: rendered kernels have no groups. */
+static tn_status cpu_execute(void *device, const tn_work *work, tn_failure *f) {
+  (void)device;
+  const program *p = work->program;
+  const tn_launch *l = work->launch;
   void *few[FEW], **bufs = few;
   size_t bytes = l->n_buffers * sizeof *bufs;
   if (l->n_buffers > FEW && !(bufs = mem_alloc(&p->cpu->mem, bytes)))
@@ -413,10 +416,10 @@ static tn_status cpu_execute(void *arg, const tn_launch *l, const int64_t global
   const tn_workers *w = &p->cpu->host.workers;
   if (p->core_id < 0)
     p->function(bufs, l->values);
-  else if (global[0] == 1)
+  else if (work->global[0] == 1)
     run_worker(&r, 0);
   else
-    w->run(w->user, run_worker, &r, (size_t)global[0]);
+    w->run(w->user, run_worker, &r, (size_t)work->global[0]);
   if (bufs != few) mem_free(&p->cpu->mem, bufs, bytes);
   return atomic_load(&r.failed) ? tn_fail(f, TN_ERR_MEMORY, "out of memory") : TN_OK;
 }

@@ -72,11 +72,11 @@ static block *reuse_block(caching_allocator *b, size_t size_class) {
 
 static tn_status alloc_memory(caching_allocator *b, uint64_t bytes, void **memory, diag *d) {
   diag_clear(d);
-  tn_status status = b->backend->alloc(b->device, bytes, memory, &d->failure);
+  tn_status status = b->backend->alloc(b->device, bytes, TN_MEMORY_DEVICE, memory, &d->failure);
   if (status == TN_ERR_MEMORY && caching_allocator_cached_bytes(b)) {
     caching_allocator_trim(b, 0);
     diag_clear(d);
-    status = b->backend->alloc(b->device, bytes, memory, &d->failure);
+    status = b->backend->alloc(b->device, bytes, TN_MEMORY_DEVICE, memory, &d->failure);
   }
   return diag_complete(d, status);
 }

@@ -1,5 +1,5 @@
 /* Transfers data between the host and spans of device memory: reads, writes and copies, with
-   conversion of types, directly where the host sees the memory, else through a staging block. The
+   conversion of types, directly where the host sees the memory, else through staging memory. The
    caller sees to it that no command uses the span at the same time. */
 #ifndef TENON_DEVICE_MEMORY_SPAN_H
 #define TENON_DEVICE_MEMORY_SPAN_H
@@ -22,5 +22,15 @@ tn_status span_read(const tn_span *slot, dtype held, dtype to, void *data, size_
 
 /** Copies bytes between spans of equal size, of any devices. */
 tn_status span_copy(const tn_span *to, const tn_span *from, diag *d);
+
+/** Sets all bytes of a span. */
+tn_status span_fill(const tn_span *to, uint8_t byte, diag *d);
+
+/** Fails unless the spans are of equal size, of devices of one registry. */
+tn_status span_check_copy(const tn_span *to, const tn_span *from, diag *d);
+
+/** The work by which a device copies between two spans; false if it cannot, as the memory of the
+    other device is out of its reach and the host's. */
+bool span_copy_work(const tn_device *device, const tn_span *to, const tn_span *from, tn_work *w);
 
 #endif

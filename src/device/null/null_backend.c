@@ -36,7 +36,9 @@ static tn_status null_probe(int32_t index, tn_output *about, uint64_t *bytes, tn
   return TN_OK;
 }
 
-static tn_status null_alloc(void *device, uint64_t bytes, void **memory, tn_failure *f) {
+static tn_status null_alloc(void *device, uint64_t bytes, tn_memory_use use, void **memory,
+                            tn_failure *f) {
+  (void)use;
   *memory = bytes <= SIZE_MAX ? mem_calloc(&((null_device *)device)->mem, (size_t)bytes, 1) : NULL;
   char none[MEM_TEXT_BYTES];
   return *memory ? TN_OK : tn_fail(f, TN_ERR_MEMORY, "%s", mem_exhausted_text(bytes, none));
@@ -100,9 +102,8 @@ static tn_status null_program(void *module, const tn_program_facts *facts, void 
 
 static void free_nothing(void *arg) { (void)arg; }
 
-static tn_status null_execute(void *program, const tn_launch *launch, const int64_t global[3],
-                              const int64_t *local, tn_failure *f) {
-  (void)program, (void)launch, (void)global, (void)local, (void)f;
+static tn_status null_execute(void *device, const tn_work *work, tn_failure *f) {
+  (void)device, (void)work, (void)f;
   return TN_OK;
 }
 

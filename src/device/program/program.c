@@ -3,6 +3,8 @@
    backend executes it. */
 #include "device/program/program.h"
 
+#include "device/stream/immediate_stream.h"
+
 /** The owner drops the last reference under its own lock, under which it also adds references: no
     thread finds a program that is being freed. */
 void program_release(tn_program *p) {
@@ -54,15 +56,19 @@ static tn_status check_scratch_buffer(const tn_program *p, const tn_launch *l,
                  (unsigned long long)workers, (unsigned long long)p->facts.scratch);
 }
 
-tn_status program_execute(tn_program *p, const tn_launch *l, tn_failure *f) {
+tn_status program_prepare(const tn_program *p, const tn_launch *l, tn_work *w, tn_failure *f) {
   diag d;
   diag_clear(&d);
-  int64_t global[3], local[3];
   tn_status status = check_launch(p, l, f);
   if (status) return status;
-  if (launch_grid_eval(&p->sizes, l->values, global, local, &d))
+  *w = (tn_work){.kind = TN_WORK_EXEC, .program = p->handle, .launch = l};
+  if (launch_grid_eval(&p->sizes, l->values, w->global, w->local, &d))
     return tn_fail(f, d.status, "kernel %s: %s", p->name, d.text);
-  status = check_scratch_buffer(p, l, global, f);
-  if (status) return status;
-  return p->device->backend->execute(p->handle, l, global, local[0] ? local : NULL, f);
+  return check_scratch_buffer(p, l, w->global, f);
+}
+
+tn_status program_execute(tn_program *p, const tn_launch *l, tn_failure *f) {
+  tn_work w;
+  tn_status status = program_prepare(p, l, &w, f);
+  return status ? status : immediate_run(p->device, &w, f);
 }

@@ -31,9 +31,13 @@ static inline tn_program *program_retain(tn_program *p) {
 /** Drops a reference; after the last the owner may free the program. NULL is allowed. */
 void program_release(tn_program *p);
 
-/** Checks a launch, computes its sizes, runs it, and returns when it is done. TN_ERR_ARGUMENT if
-    the number of buffers or values differs from the program's, or as launch_grid_eval says;
-    TN_ERR_DEVICE for a buffer of another device. Allocates nothing of its own. */
+/** Checks a launch, and computes the work that it is. TN_ERR_ARGUMENT if the number of buffers or
+    values differs from the program's, or as launch_grid_eval says; TN_ERR_DEVICE for a buffer of
+    another device. Allocates nothing. */
+tn_status program_prepare(const tn_program *p, const tn_launch *launch, tn_work *work,
+                          tn_failure *failure);
+
+/** Runs a launch, and returns when it is done. Allocates nothing of its own. */
 tn_status program_execute(tn_program *p, const tn_launch *launch, tn_failure *f);
 
 #endif

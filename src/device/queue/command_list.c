@@ -19,7 +19,7 @@ void command_list_release(tn_commands *c) {
   if (!c || atomic_fetch_sub_explicit(&c->count, 1, memory_order_acq_rel) != 1) return;
   for (size_t i = 0; i < c->n; i++) {
     signal_release(c->at[i].signal);
-    program_release(c->at[i].owner);
+    program_release(c->at[i].program);
   }
   const mem *m = c->device->mem;
   mem_free(m, c->at, c->cap * sizeof *c->at);
@@ -34,7 +34,7 @@ static void note_failure(tn_commands *c, tn_status status, const char *text) {
 static bool grow_list(tn_commands *c) {
   size_t cap = c->cap ? c->cap * 2 : 16;
   const mem *m = c->device->mem;
-  tn_command *at = mem_resize(m, c->at, c->cap * sizeof *at, cap * sizeof *at);
+  command *at = mem_resize(m, c->at, c->cap * sizeof *at, cap * sizeof *at);
   if (!at) return false;
   c->at = at;
   c->cap = cap;
@@ -42,38 +42,41 @@ static bool grow_list(tn_commands *c) {
 }
 
 /** Adds a command, with a reference to its signal and program. */
-static void add_command(tn_commands *c, tn_command command) {
+static void add_command(tn_commands *c, command added) {
   if (c->n == c->cap && !grow_list(c)) {
     note_failure(c, TN_ERR_MEMORY, "out of memory");
     return;
   }
-  if (command.signal) signal_retain(command.signal);
-  if (command.owner) program_retain(command.owner);
-  c->at[c->n++] = command;
+  if (added.signal) signal_retain(added.signal);
+  if (added.program) program_retain(added.program);
+  c->at[c->n++] = added;
 }
 
-static void add_signal(tn_commands *c, tn_command_kind kind, tn_signal *s, uint64_t value,
+static void add_signal(tn_commands *c, command_kind kind, tn_signal *s, uint64_t value,
                        const uint64_t *value_at) {
-  if (s)
-    add_command(c, (tn_command){.kind = kind, .signal = s, .value = value, .value_at = value_at});
-  else
+  if (!s)
     note_failure(c, TN_ERR_ARGUMENT, "a signal command has no signal or value");
+  else if (s->device->registry != c->device->registry)
+    note_failure(c, TN_ERR_DEVICE,
+                 "the signal is of a device of another context, whose devices are its own");
+  else
+    add_command(c, (command){.kind = kind, .signal = s, .value = value, .value_at = value_at});
 }
 
 void command_list_wait(tn_commands *c, tn_signal *s, uint64_t value) {
-  add_signal(c, TN_COMMAND_WAIT, s, value, NULL);
+  add_signal(c, COMMAND_WAIT, s, value, NULL);
 }
 
 void command_list_wait_at(tn_commands *c, tn_signal *s, const uint64_t *value) {
-  add_signal(c, TN_COMMAND_WAIT, value ? s : NULL, 0, value);
+  add_signal(c, COMMAND_WAIT, value ? s : NULL, 0, value);
 }
 
 void command_list_signal(tn_commands *c, tn_signal *s, uint64_t value) {
-  add_signal(c, TN_COMMAND_SIGNAL, s, value, NULL);
+  add_signal(c, COMMAND_SIGNAL, s, value, NULL);
 }
 
 void command_list_signal_at(tn_commands *c, tn_signal *s, const uint64_t *value) {
-  add_signal(c, TN_COMMAND_SIGNAL, value ? s : NULL, 0, value);
+  add_signal(c, COMMAND_SIGNAL, value ? s : NULL, 0, value);
 }
 
 void command_list_exec(tn_commands *c, tn_program *p, const tn_launch *launch) {
@@ -83,32 +86,37 @@ void command_list_exec(tn_commands *c, tn_program *p, const tn_launch *launch) {
     note_failure(c, TN_ERR_DEVICE,
                  "the program was compiled for another device than that of the queue");
   else
-    add_command(
-        c,
-        (tn_command){.kind = TN_COMMAND_EXEC, .owner = p, .program = p->handle, .launch = launch});
+    add_command(c, (command){.kind = COMMAND_EXEC, .program = p, .launch = launch});
 }
 
 void command_list_copy(tn_commands *c, const tn_span *to, const tn_span *from) {
-  if (to && from)
-    add_command(c, (tn_command){.kind = TN_COMMAND_COPY, .to = to, .from = from});
+  if (to && from && to->device && from->device)
+    add_command(c, (command){.kind = COMMAND_COPY, .to = to, .from = from});
   else
     note_failure(c, TN_ERR_ARGUMENT, "a copy command has no span");
 }
 
+void command_list_fill(tn_commands *c, const tn_span *to, uint8_t byte) {
+  if (!to || !to->memory)
+    note_failure(c, TN_ERR_ARGUMENT, "a fill command has no span");
+  else if (to->device != c->device)
+    note_failure(c, TN_ERR_DEVICE, "the span to fill is of another device than the queue");
+  else
+    add_command(c, (command){.kind = COMMAND_FILL, .to = to, .fill = byte});
+}
+
 void command_list_call(tn_commands *c, tn_status (*call)(void *user, tn_failure *f), void *user) {
   if (call)
-    add_command(c, (tn_command){.kind = TN_COMMAND_CALL, .call = call, .user = user});
+    add_command(c, (command){.kind = COMMAND_CALL, .call = call, .user = user});
   else
     note_failure(c, TN_ERR_ARGUMENT, "a call command has no function");
 }
 
-void command_list_barrier(tn_commands *c) {
-  add_command(c, (tn_command){.kind = TN_COMMAND_BARRIER});
-}
+void command_list_barrier(tn_commands *c) { add_command(c, (command){.kind = COMMAND_BARRIER}); }
 
 void command_list_timestamp(tn_commands *c, int64_t *at) {
   if (at)
-    add_command(c, (tn_command){.kind = TN_COMMAND_STAMP, .stamp = at});
+    add_command(c, (command){.kind = COMMAND_STAMP, .stamp = at});
   else
     note_failure(c, TN_ERR_ARGUMENT, "a timestamp command has no destination");
 }

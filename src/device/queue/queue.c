@@ -1,66 +1,56 @@
-/* Implements command queues: gives submissions their sequence numbers, keeps the failure that no
-   signal carries until it is reported, and runs single commands for backends that leave that to the
-   library (tn_submission_run). Of the two locks, one orders submitting callers, the other guards
-   the counts and the failure. */
+/* Implements command queues: gives submissions their numbers and places in a ring, keeps the
+   failure that no signal carries until it is reported, and has a thread that runs lists, or
+   completes what a stream has run. The thread starts with the first submission. */
 #include "device/queue/queue.h"
 
-#include "device/memory/span.h"
-#include "device/queue/command_list.h"
+#include "device/queue/queue_state.h"
+#include "device/threads/spin.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
 
-/* A queue that waits for a signal checks this often whether it is being freed. */
-enum { WAIT_SLICE_NS = 20000000 };
+enum { SPIN_NS = 50000 };
 
-/** A failure of a queue's commands that no signal carries: it skips the submissions after it until
-    it is reported, once. */
-typedef struct queue_failure {
-  bool is_pending;  /* not reported */
-  bool is_lost;     /* the device is lost: stays pending */
-  uint64_t skip_to; /* submissions up to this one are skipped */
-  tn_failure why;
-} queue_failure;
-
-struct tn_queue {
-  tn_device *device;
-  const tn_queue_functions *functions; /* the backend's, or host_queue_functions */
-  void *handle;
-  tn_commands *recording; /* NULL: no command yet */
-  bool lacks_memory;      /* the list to record could not be allocated */
-  atomic_bool cancelled;
-  mutex submitting; /* held before `lock` */
-  mutex lock;       /* of the fields below */
-  condition progress;
-  uint64_t submitted, done;
-  size_t inline_runs; /* lists that callers run on their own threads */
-  queue_failure failure;
-};
+/* Opening and closing. */
 
 static void queue_free(tn_queue *q) {
+  const mem *m = q->device->mem;
+  stream_mark_release(q->last_mark);
+  if (q->stream) q->device->backend->streams->free(q->stream);
+  while (q->unused) {
+    submission *s = q->unused;
+    q->unused = s->next;
+    submission_free(s, m);
+  }
+  command_list_release(q->recording);
   condition_free(&q->progress);
+  condition_free(&q->changed);
   mutex_free(&q->lock);
+  mutex_free(&q->handing);
   mutex_free(&q->submitting);
-  mem_free(q->device->mem, q, sizeof *q);
+  mem_free(m, q, sizeof *q);
 }
 
 tn_status queue_open(tn_device *device, tn_queue_kind kind, tn_queue **queue, diag *d) {
   *queue = NULL;
   tn_queue *q = mem_calloc(device->mem, 1, sizeof *q);
   if (!q) return diag_set(d, TN_ERR_MEMORY, "out of memory");
-  const tn_queue_functions *own = device->backend->queue;
   q->device = device;
-  q->functions = own ? own : &host_queue_functions;
-  atomic_init(&q->cancelled, false);
+  q->kind = kind;
+  atomic_init(&q->is_cancelled, false);
+  atomic_init(&q->n_submitted, 0);
   mutex_init(&q->submitting);
+  mutex_init(&q->handing);
   mutex_init(&q->lock);
+  condition_init(&q->changed);
   condition_init(&q->progress);
+  const tn_stream_functions *s = device->backend->streams;
   diag_clear(d);
-  void *state = own ? device->state : (void *)device;
-  tn_status status = diag_complete(d, q->functions->open(state, kind, &q->handle, &d->failure));
+  tn_status status =
+      s ? diag_complete(d, s->open(device->state, kind, &q->stream, &d->failure)) : TN_OK;
   if (status) {
+    q->stream = NULL;
     queue_free(q);
-    return status;
+    return diag_prefix(d, "device %s", device->name);
   }
   *queue = q;
   return TN_OK;
@@ -68,14 +58,18 @@ tn_status queue_open(tn_device *device, tn_queue_kind kind, tn_queue **queue, di
 
 void queue_close(tn_queue *q) {
   if (!q) return;
-  atomic_store(&q->cancelled, true);
   mutex_lock(&q->lock);
-  while (q->inline_runs) condition_wait(&q->progress, &q->lock);
+  atomic_store(&q->is_cancelled, true);
+  q->stop = true;
+  condition_broadcast(&q->changed);
+  while (q->n_inline) condition_wait(&q->progress, &q->lock);
+  bool is_started = q->is_started;
   mutex_unlock(&q->lock);
-  q->functions->free(q->handle);
-  command_list_release(q->recording);
+  if (is_started) thread_join(q->thread);
   queue_free(q);
 }
+
+/* Recording. */
 
 tn_commands *queue_current_list(tn_queue *q) {
   if (!q->recording) q->recording = command_list_open(q->device);
@@ -95,7 +89,28 @@ tn_status queue_take_list(tn_queue *q, tn_commands **c, diag *d) {
   return status;
 }
 
-/* Submitting. */
+/* Failures. */
+
+tn_status queue_check_begin(tn_queue *q, uint64_t number, tn_failure *f) {
+  f->status = TN_OK;
+  mutex_lock(&q->lock);
+  if (atomic_load(&q->is_cancelled))
+    tn_fail(f, TN_ERR_CANCELLED, "the queue of device %s was freed before the commands ran",
+            q->device->name);
+  else if (q->failure.is_pending || number <= q->failure.skip_to)
+    *f = q->failure.why;
+  mutex_unlock(&q->lock);
+  return f->status;
+}
+
+void queue_keep_failure(tn_queue *q, const tn_failure *f, bool is_lost) {
+  queue_failure *kept = &q->failure;
+  mutex_lock(&q->lock);
+  if (!kept->is_pending || (is_lost && !kept->is_lost)) kept->why = *f;
+  kept->is_pending = true;
+  kept->is_lost = kept->is_lost || is_lost;
+  mutex_unlock(&q->lock);
+}
 
 /** Reports the pending failure; TN_OK if there is none. Under the lock. */
 static tn_status report_failure(tn_queue *q, diag *d) {
@@ -103,38 +118,177 @@ static tn_status report_failure(tn_queue *q, diag *d) {
   if (!f->is_pending) return TN_OK;
   if (!f->is_lost) {
     f->is_pending = false;
-    f->skip_to = q->submitted;
+    f->skip_to = atomic_load(&q->n_submitted);
   }
   d->failure = f->why;
   return diag_complete(d, d->status);
 }
 
-/** Makes the next submission, unless there is a failure to report. Under `submitting`. */
-static tn_status make_submission(tn_queue *q, tn_commands *c, tn_submission *s, diag *d) {
+/* Waits. */
+
+static void wake_queue(void *user) {
+  tn_queue *q = user;
+  mutex_lock(&q->lock);
+  q->is_woken = true;
+  if (q->n_sleeping) condition_broadcast(&q->changed);
+  mutex_unlock(&q->lock);
+}
+
+/** Sleeps until a signal or the end of the queue wakes it. */
+static void sleep_at(tn_queue *q, const command *wait, queue_position at) {
+  mutex_lock(&q->lock);
+  q->wait = (queue_wait){wait->signal, command_value(wait), at.number, at.command};
+  q->n_sleeping++;
+  while (!q->is_woken && !atomic_load(&q->is_cancelled)) condition_wait(&q->changed, &q->lock);
+  q->n_sleeping--;
+  q->is_woken = false;
+  q->wait.signal = NULL;
+  mutex_unlock(&q->lock);
+}
+
+value_state queue_await_signal(tn_queue *q, const command *wait, queue_position at,
+                               const tn_backend *backend, stream_mark **mark, tn_failure *f) {
+  tn_signal *s = wait->signal;
+  uint64_t value = command_value(wait);
+  value_state state = signal_look(s, value, backend, mark, f);
+  if (state == VALUE_OPEN && !backend && signal_spin(s, value))
+    state = signal_look(s, value, NULL, NULL, f);
+  if (state != VALUE_OPEN) return state;
+  signal_watch w = {wake_queue, q, NULL};
+  signal_watch_begin(s, &w);
+  while ((state = signal_look(s, value, backend, mark, f)) == VALUE_OPEN &&
+         !atomic_load(&q->is_cancelled))
+    sleep_at(q, wait, at);
+  signal_watch_end(s, &w);
+  if (state != VALUE_OPEN) return state;
+  tn_fail(f, TN_ERR_CANCELLED, "the queue of device %s was freed while it waited", q->device->name);
+  return VALUE_FAILED;
+}
+
+/* The thread. */
+
+/** Ends a submission, whose list is released; it may be used again. Under the lock. */
+static void end_submission(tn_queue *q, submission *s) {
+  q->n_done++;
+  s->next = q->unused;
+  q->unused = s;
+  condition_broadcast(&q->progress);
+}
+
+/** Runs the oldest submission. Called under the lock, which it gives up meanwhile. */
+static void run_submission(tn_queue *q, submission *s) {
+  q->is_running = true;
+  mutex_unlock(&q->lock);
+  queue_run_list(q, s->commands, s->n, s->number);
+  command_list_release(s->list);
+  mutex_lock(&q->lock);
+  q->is_running = false;
+  end_submission(q, s);
+}
+
+/** Completes the next end of the oldest submission. Likewise. */
+static void complete_end(tn_queue *q, submission *s) {
+  const queue_end e = s->ends[s->n_ended];
+  mutex_unlock(&q->lock);
+  bool has_more = queue_complete(q, s, &e);
+  if (!has_more) command_list_release(s->list);
+  mutex_lock(&q->lock);
+  s->n_ended++;
+  if (!has_more) end_submission(q, s);
+}
+
+/** The number of submissions that was last seen. */
+typedef struct submission_count {
+  tn_queue *queue;
+  uint64_t seen;
+} submission_count;
+
+static bool has_new_submission(const void *arg) {
+  const submission_count *c = arg;
+  return atomic_load(&c->queue->n_submitted) != c->seen;
+}
+
+/** Waits for something to do. Likewise. A queue without a stream spins once before it sleeps. */
+static void sleep_idle(tn_queue *q, bool *has_spun) {
+  const submission_count c = {q, atomic_load(&q->n_submitted)};
+  if (!q->stream && !q->stop && !*has_spun) {
+    mutex_unlock(&q->lock);
+    spin_until(has_new_submission, &c, SPIN_NS);
+    mutex_lock(&q->lock);
+    *has_spun = true;
+    return;
+  }
+  q->n_sleeping++;
+  condition_wait(&q->changed, &q->lock);
+  q->n_sleeping--;
+}
+
+static void *queue_body(void *arg) {
+  tn_queue *q = arg;
+  bool has_spun = false;
+  mutex_lock(&q->lock);
+  for (;;) {
+    bool is_idle = q->n_done == atomic_load(&q->n_submitted);
+    submission *s = is_idle || q->n_inline ? NULL : q->ring[q->n_done % QUEUE_RING];
+    if (s && !q->stream) {
+      run_submission(q, s);
+    } else if (s && s->n_ended < s->n_published) {
+      complete_end(q, s);
+    } else if (s && q->is_held) {
+      mutex_unlock(&q->lock);
+      queue_resume(q);
+      mutex_lock(&q->lock);
+    } else if (q->stop && is_idle) {
+      break;
+    } else {
+      sleep_idle(q, &has_spun);
+      continue;
+    }
+    has_spun = false;
+  }
+  mutex_unlock(&q->lock);
+  return NULL;
+}
+
+/* Submitting. */
+
+/** Under the lock. */
+static tn_status start_thread(tn_queue *q, diag *d) {
+  if (q->is_started) return TN_OK;
+  tn_status status = thread_start(&q->thread, queue_body, q, d);
+  q->is_started = !status;
+  return status;
+}
+
+/** A submission for the next list, once there is room in the ring. Under `submitting`. */
+static tn_status take_submission(tn_queue *q, submission **s, diag *d) {
   mutex_lock(&q->lock);
   tn_status status = report_failure(q, d);
-  *s = (tn_submission){c->at, c->n, q, c, q->submitted + 1};
+  if (!status) status = start_thread(q, d);
+  while (!status && atomic_load(&q->n_submitted) - q->n_done == QUEUE_RING)
+    condition_wait(&q->progress, &q->lock);
+  *s = status ? NULL : q->unused;
+  if (*s) q->unused = (*s)->next;
   mutex_unlock(&q->lock);
+  if (!status && !*s && !(*s = mem_calloc(q->device->mem, 1, sizeof **s)))
+    status = diag_set(d, TN_ERR_MEMORY, "out of memory");
   return status;
 }
 
-static void note_submitted(tn_queue *q, const tn_submission *s, bool is_inline) {
+/** Puts a submission into the ring; or, after a failure, back. Under `submitting`. */
+static void put_submission(tn_queue *q, submission *s, bool is_filled) {
   mutex_lock(&q->lock);
-  q->submitted = s->number;
-  q->inline_runs += is_inline;
+  if (is_filled) {
+    uint64_t number = atomic_load(&q->n_submitted);
+    s->number = number + 1;
+    q->ring[number % QUEUE_RING] = s;
+    atomic_store(&q->n_submitted, number + 1);
+    if (q->n_sleeping && !q->stream) condition_broadcast(&q->changed);
+  } else {
+    s->next = q->unused;
+    q->unused = s;
+  }
   mutex_unlock(&q->lock);
-}
-
-/** Submits to the queue's own thread or device. Under `submitting`. */
-static tn_status pass_submission(tn_queue *q, const tn_submission *s, diag *d) {
-  diag_clear(d);
-  command_list_retain(s->list);
-  tn_status status = diag_complete(d, q->functions->submit(q->handle, s, &d->failure));
-  if (status)
-    command_list_release(s->list);
-  else
-    note_submitted(q, s, false);
-  return status;
 }
 
 static tn_status check_list(const tn_queue *q, const tn_commands *c, diag *d) {
@@ -145,51 +299,82 @@ static tn_status check_list(const tn_queue *q, const tn_commands *c, diag *d) {
                   c->device->name, q->device->name);
 }
 
+/** Under `submitting`. */
+static tn_status submit_list(tn_queue *q, tn_commands *c, diag *d) {
+  submission *s;
+  tn_status status = take_submission(q, &s, d);
+  if (status) return status;
+  status = submission_fill(s, c, d);
+  put_submission(q, s, !status);
+  if (!status && q->stream) queue_hand_over(q);
+  return status;
+}
+
 tn_status queue_submit(tn_queue *q, tn_commands *c, diag *d) {
-  tn_submission s;
   tn_status status = check_list(q, c, d);
   if (status) return status;
   mutex_lock(&q->submitting);
-  status = make_submission(q, c, &s, d);
-  if (!status) status = pass_submission(q, &s, d);
+  status = submit_list(q, c, d);
   mutex_unlock(&q->submitting);
   return status;
 }
 
-/** True if the caller may run a list itself. Under `submitting`. */
-static bool enter_inline(tn_queue *q, const tn_submission *s) {
-  if (!q->functions->enter || !q->functions->enter(q->handle)) return false;
-  command_list_retain(s->list);
-  note_submitted(q, s, true);
-  return true;
+/** Begins to run a list on the calling thread, if the queue is idle; its number is 0 if it is not.
+    Under `submitting`. */
+static tn_status begin_inline(tn_queue *q, uint64_t *number, diag *d) {
+  *number = 0;
+  mutex_lock(&q->lock);
+  tn_status status = report_failure(q, d);
+  if (!status && !q->stream && !q->is_running && !q->n_inline &&
+      q->n_done == atomic_load(&q->n_submitted)) {
+    *number = q->n_done + 1;
+    atomic_store(&q->n_submitted, *number);
+    q->n_inline++;
+  }
+  mutex_unlock(&q->lock);
+  return status;
 }
 
-/** Counts a submission as done: the last access to the queue of who ran it. */
-static void note_done(const tn_submission *s, bool is_inline) {
-  tn_queue *q = s->queue;
-  command_list_release(s->list);
+static void end_inline(tn_queue *q) {
   mutex_lock(&q->lock);
-  q->done++;
-  q->inline_runs -= is_inline;
+  q->n_done++;
+  q->n_inline--;
+  if (q->n_sleeping) condition_broadcast(&q->changed);
   condition_broadcast(&q->progress);
   mutex_unlock(&q->lock);
 }
 
 tn_status queue_run_inline(tn_queue *q, tn_commands *c, diag *d) {
-  tn_submission s;
-  bool is_inline = false;
+  uint64_t number;
   tn_status status = check_list(q, c, d);
   if (status) return status;
   mutex_lock(&q->submitting);
-  status = make_submission(q, c, &s, d);
-  if (!status) is_inline = enter_inline(q, &s);
-  if (!status && !is_inline) status = pass_submission(q, &s, d);
+  status = begin_inline(q, &number, d);
+  if (!status && !number) status = submit_list(q, c, d);
   mutex_unlock(&q->submitting);
-  if (!is_inline) return status;
-  submission_run(&s);
-  q->functions->leave(q->handle);
-  note_done(&s, true);
+  if (status || !number) return status;
+  command_list_retain(c);
+  queue_run_list(q, c->at, c->n, number);
+  command_list_release(c);
+  end_inline(q);
   return TN_OK;
+}
+
+/* Finishing. */
+
+/** Says where the queue stands. Under the lock. */
+static tn_status fail_unfinished(const tn_queue *q, int64_t timeout_ns, diag *d) {
+  const queue_wait *w = &q->wait;
+  if (!w->signal)
+    return diag_set(d, TN_ERR_TIMEOUT,
+                    "the queue of device %s is not finished after %" PRId64 " ns", q->device->name,
+                    timeout_ns);
+  return diag_set(d, TN_ERR_TIMEOUT,
+                  "the queue of device %s is not finished after %" PRId64 " ns: command %zu of "
+                  "submission %" PRIu64 " waits until a signal of device %s, now at %" PRIu64
+                  ", is at %" PRIu64,
+                  q->device->name, timeout_ns, w->command + 1, w->number, w->signal->device->name,
+                  signal_get(w->signal), w->value);
 }
 
 tn_status queue_finish(tn_queue *q, int64_t timeout_ns, diag *d) {
@@ -197,109 +382,11 @@ tn_status queue_finish(tn_queue *q, int64_t timeout_ns, diag *d) {
   int64_t deadline = timeout_ns < 0 || timeout_ns > INT64_MAX - now ? -1 : now + timeout_ns;
   bool in_time = true;
   mutex_lock(&q->lock);
-  uint64_t last = q->submitted;
-  while (q->done < last && in_time)
+  uint64_t last = atomic_load(&q->n_submitted);
+  while (q->n_done < last && in_time)
     in_time = condition_wait_until(&q->progress, &q->lock, deadline);
   tn_status status = report_failure(q, d);
-  if (!status && q->done < last)
-    status =
-        diag_set(d, TN_ERR_TIMEOUT, "the queue of device %s is not finished after %" PRId64 " ns",
-                 q->device->name, timeout_ns);
+  if (!status && q->n_done < last) status = fail_unfinished(q, timeout_ns, d);
   mutex_unlock(&q->lock);
   return status;
-}
-
-/* Running, for backends. */
-
-/** Fails the signals of a list from a command on; true if there are any. */
-static bool fail_signals(const tn_submission *s, size_t from, const tn_failure *f) {
-  bool any = false;
-  for (size_t i = from; i < s->n_commands; i++) {
-    const tn_command *c = &s->commands[i];
-    if (c->kind != TN_COMMAND_SIGNAL) continue;
-    signal_fail(c->signal, command_value(c), f->status, f->text);
-    any = true;
-  }
-  return any;
-}
-
-tn_status tn_submission_begin(const tn_submission *s, tn_failure *f) {
-  tn_queue *q = s->queue;
-  tn_failure why;
-  why.status = TN_OK;
-  mutex_lock(&q->lock);
-  if (atomic_load(&q->cancelled))
-    tn_fail(&why, TN_ERR_CANCELLED, "the queue of device %s was freed before the commands ran",
-            q->device->name);
-  else if (q->failure.is_pending || s->number <= q->failure.skip_to)
-    why = q->failure.why;
-  mutex_unlock(&q->lock);
-  if (!why.status) return TN_OK;
-  fail_signals(s, 0, &why);
-  if (f) *f = why;
-  return why.status;
-}
-
-void tn_submission_fail(const tn_submission *s, size_t command, const tn_failure *f) {
-  tn_queue *q = s->queue;
-  queue_failure *kept = &q->failure;
-  bool has_signal = fail_signals(s, command + 1, f), is_lost = f->status == TN_ERR_DEVICE;
-  if (has_signal && !is_lost) return;
-  mutex_lock(&q->lock);
-  if (!kept->is_pending || (is_lost && !kept->is_lost)) kept->why = *f;
-  kept->is_pending = true;
-  kept->is_lost = kept->is_lost || is_lost;
-  mutex_unlock(&q->lock);
-}
-
-void tn_submission_done(const tn_submission *s) { note_done(s, false); }
-
-static tn_status run_wait(tn_queue *q, const tn_command *c, tn_failure *f) {
-  uint64_t value = command_value(c);
-  tn_status status = TN_ERR_TIMEOUT;
-  while (status == TN_ERR_TIMEOUT) {
-    if (atomic_load(&q->cancelled))
-      return tn_fail(f, TN_ERR_CANCELLED, "the queue of device %s was freed while it waited",
-                     q->device->name);
-    const tn_signal *s = c->signal;
-    status = s->functions->wait(s->handle, value, WAIT_SLICE_NS, f);
-    if (status == TN_ERR_TIMEOUT && s->functions->get(s->handle) >= value)
-      return s->functions->wait(s->handle, value, 0, f); /* it rose since, or this is its failure */
-  }
-  return status;
-}
-
-static tn_status run_copy(const tn_command *c, tn_failure *f) {
-  diag d = {0};
-  tn_status status = span_copy(c->to, c->from, &d);
-  if (status) *f = d.failure;
-  return status;
-}
-
-tn_status tn_submission_run(const tn_submission *s, size_t command, tn_failure *f) {
-  const tn_command *c = &s->commands[command];
-  tn_status status = TN_OK;
-  f->status = TN_OK;
-  f->text[0] = 0;
-  switch (c->kind) {
-  case TN_COMMAND_WAIT: status = run_wait(s->queue, c, f); break;
-  case TN_COMMAND_SIGNAL: signal_set(c->signal, command_value(c)); break;
-  case TN_COMMAND_EXEC: status = program_execute(c->owner, c->launch, f); break;
-  case TN_COMMAND_COPY: status = run_copy(c, f); break;
-  case TN_COMMAND_CALL: status = c->call(c->user, f); break;
-  case TN_COMMAND_BARRIER: break; /* one command ends before the next begins */
-  case TN_COMMAND_STAMP: *c->stamp = clock_now_ns(); break;
-  default: status = tn_fail(f, TN_ERR_INTERNAL, "unknown command in a queue");
-  }
-  return f->status = status;
-}
-
-void submission_run(const tn_submission *s) {
-  tn_failure f;
-  if (tn_submission_begin(s, &f)) return;
-  for (size_t i = 0; i < s->n_commands; i++)
-    if (tn_submission_run(s, i, &f)) {
-      tn_submission_fail(s, i, &f);
-      return;
-    }
 }

@@ -1,10 +1,11 @@
-/* Command queues: lists of commands are submitted to a device and run in order. A queue is a
-   backend's own or the library's (host_queue.c). The first failure skips what was submitted after
-   it and is reported once, as unstable/queue.h says. Any thread may call the functions. */
+/* Command queues: lists of commands are submitted to a device and run in order, by a stream of its
+   backend (hand_over.c) or on the library's threads (run_list.c). The first failure skips what was
+   submitted after it and is reported once, as unstable/queue.h says. Any thread may call the
+   functions. */
 #ifndef TENON_DEVICE_QUEUE_QUEUE_H
 #define TENON_DEVICE_QUEUE_QUEUE_H
 
-#include "device/core/device.h"
+#include "device/queue/command_list.h"
 
 tn_status queue_open(tn_device *device, tn_queue_kind kind, tn_queue **queue, diag *d);
 
@@ -12,13 +13,13 @@ tn_status queue_open(tn_device *device, tn_queue_kind kind, tn_queue **queue, di
     the queue's thread or on a caller's. NULL is allowed. */
 void queue_close(tn_queue *q);
 
-/** Submits a list, and waits while the queue is full. Allocates nothing, but the first submission
-    may start the queue's thread, and fails if that cannot start. A list may be submitted again
-    while it runs; no command is added to it any more. */
+/** Submits a copy of a list, and waits while the queue is full. Allocates only if more or longer
+    lists are under way than before; the first submission starts the queue's thread, and fails if
+    that cannot start. No command is added to the list any more. */
 tn_status queue_submit(tn_queue *q, tn_commands *c, diag *d);
 
-/** As queue_submit, for a caller that is going to wait for the list's signals: if the queue is
-   idle, the list runs on the calling thread, and is done on return. */
+/** As queue_submit, for a caller that is going to wait for the list's signals: if the device has no
+   streams and the queue is idle, the list runs on the calling thread, and is done on return. */
 tn_status queue_run_inline(tn_queue *q, tn_commands *c, diag *d);
 
 /** Waits until all submissions are done, `timeout_ns` at most (negative: for ever). */
@@ -30,12 +31,5 @@ tn_commands *queue_current_list(tn_queue *q);
 
 /** Takes that list, which then belongs to the caller; the next one is empty. */
 tn_status queue_take_list(tn_queue *q, tn_commands **c, diag *d);
-
-/** Runs all commands of a submission on the calling thread, but does not end it
-    (tn_submission_done). */
-void submission_run(const tn_submission *s);
-
-/** The library's own queues, for backends that have none. */
-extern const tn_queue_functions host_queue_functions;
 
 #endif

@@ -138,12 +138,9 @@ static bool is_complete_pair(const tn_pair *p) {
          c->compile;
 }
 
-static bool is_complete_queue(const tn_queue_functions *q) {
-  return !q || (q->size && q->open && q->free && q->submit && !q->enter == !q->leave);
-}
-
-static bool is_complete_signal(const tn_signal_functions *s) {
-  return !s || (s->size && s->open && s->free && s->get && s->set && s->fail && s->wait);
+static bool is_complete_stream(const tn_stream_functions *s) {
+  return s->size && s->open && s->free && s->enqueue && s->mark && s->await && s->sync && s->time &&
+         s->mark_free;
 }
 
 /** The first fault of a backend's table of functions; NULL if it is complete. */
@@ -152,14 +149,14 @@ static const char *find_fault(const tn_backend *b) {
   if (!b->name || !b->name[0] || strlen(b->name) > 32 || strchr(b->name, ':'))
     return "the name must have 1 to 32 bytes and no colon";
   if (!b->open || !b->close) return "open or close is missing";
-  if (!b->alloc || !b->free) return "alloc or free is missing";
-  if (!b->host && (!b->read || !b->write)) return "host, or read and write, is missing";
-  if (!b->load || !b->unload || !b->program || !b->program_free || !b->execute)
+  if (!b->alloc || !b->free || !b->host) return "alloc, free or host is missing";
+  if (!b->load || !b->unload || !b->program || !b->program_free)
     return "a program function is missing";
   for (size_t i = 0; i < b->n_pairs; i++)
     if (!is_complete_pair(&b->pairs[i])) return "a renderer or compiler is incomplete";
-  if (!is_complete_queue(b->queue)) return "the queue functions are incomplete";
-  return is_complete_signal(b->signal) ? NULL : "the signal functions are incomplete";
+  if (!b->streams && !b->execute) return "execute or streams is missing";
+  return !b->streams || is_complete_stream(b->streams) ? NULL
+                                                       : "the stream functions are incomplete";
 }
 
 static const tn_backend *find_backend(const registry *r, const char *name, size_t length) {

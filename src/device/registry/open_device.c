@@ -4,6 +4,7 @@
 
 #include "device/core/device_target.h"
 #include "device/memory/caching_allocator.h"
+#include "device/stream/immediate_stream.h"
 
 #include <stdio.h>
 
@@ -31,11 +32,13 @@ tn_status device_open(tn_device **device, registry *r, const mem *m, const tn_ba
   v->allocator = &block->allocator;
   caching_allocator_init(v->allocator, m, b, v->state);
   mutex_init(&v->lock);
+  immediate_stream_init(v);
   *device = v;
   return TN_OK;
 }
 
 void device_close(tn_device *v) {
+  immediate_stream_free(v);
   device_targets_free(v);
   caching_allocator_free(v->allocator);
   v->backend->close(v->state);

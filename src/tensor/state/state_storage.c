@@ -2,7 +2,7 @@
    the context's lock, so that runs of several storages cannot wait for one another in a circle. */
 #include "tensor/state/state_storage.h"
 
-#include "device/queue/signal.h"
+#include "device/stream/signal.h"
 
 tn_status state_storage_open(tn_context *c, uint64_t bytes, state_storage **out) {
   state_storage *s = mem_calloc(&c->mem, 1, sizeof *s);
