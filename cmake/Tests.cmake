@@ -146,6 +146,20 @@ add_executable(random_queues tests/random/test_queues.c)
 set_target_properties(random_queues PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
 target_link_libraries(random_queues PRIVATE tenon_test_support tenon_warnings Threads::Threads m)
+# The same under ThreadSanitizer, in a build without: only what queues consist of is instrumented and
+# replaces the archive's members; the rest of the library is linked as it is.
+if(NOT TENON_SANITIZE AND CMAKE_BUILD_TYPE STREQUAL Debug AND CMAKE_C_COMPILER_ID STREQUAL GNU)
+  file(GLOB found CONFIGURE_DEPENDS src/base/thread.c src/device/api/*.c src/device/memory/*.c
+    src/device/program/*.c src/device/queue/*.c src/device/registry/*.c src/device/stream/*.c
+    src/device/threads/*.c)
+  add_executable(random_queues_tsan tests/random/test_queues.c ${found})
+  set_target_properties(random_queues_tsan PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  target_compile_options(random_queues_tsan PRIVATE -fsanitize=thread -g1)
+  target_link_options(random_queues_tsan PRIVATE -fsanitize=thread)
+  target_link_libraries(random_queues_tsan PRIVATE
+    tenon_test_support tenon_warnings Threads::Threads m)
+endif()
 file(GLOB found CONFIGURE_DEPENDS tests/random/programs/*.c)
 add_executable(random_programs tests/random/test_programs.c ${found} tests/backend/ref.c)
 set_target_properties(random_programs PROPERTIES
@@ -166,6 +180,10 @@ foreach(shard RANGE 1 ${graph_shards})
   endif()
 endforeach()
 tenon_add_test(random.programs random random_programs --seed=${seed})
+tenon_add_test(random.queues random random_queues --seed=${seed})
+if(TARGET random_queues_tsan)
+  tenon_add_test(random.queues_tsan random random_queues_tsan --seed=${seed} --programs=1000)
+endif()
 if(TENON_TEST_SECONDS LESS 900)
   set_tests_properties(random.programs PROPERTIES TIMEOUT 900)
 endif()

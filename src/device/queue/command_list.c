@@ -57,8 +57,10 @@ static void add_signal(tn_commands *c, command_kind kind, tn_signal *s, uint64_t
   if (!s)
     note_failure(c, TN_ERR_ARGUMENT, "a signal command has no signal or value");
   else if (s->device->registry != c->device->registry)
-    note_failure(c, TN_ERR_DEVICE,
-                 "the signal is of a device of another context, whose devices are its own");
+    tn_fail(c->failure.status ? NULL : &c->failure, TN_ERR_DEVICE,
+            "a signal of device %s of another context, which has devices of its own, is no signal "
+            "for device %s",
+            s->device->name, c->device->name);
   else
     add_command(c, (command){.kind = kind, .signal = s, .value = value, .value_at = value_at});
 }

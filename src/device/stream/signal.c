@@ -149,7 +149,7 @@ tn_status signal_wait(tn_signal *s, uint64_t value, int64_t timeout_ns, diag *d)
     int64_t deadline = timeout_ns < 0 || timeout_ns > INT64_MAX - now ? -1 : now + timeout_ns;
     if (!timeout_ns || (!signal_spin(s, value) && !sleep_until(s, value, deadline)))
       return diag_set(d, TN_ERR_TIMEOUT,
-                      "a signal of device %s has value %llu, not %llu, after %lld ns",
+                      "a signal of device %s is at %llu, not at %llu, after %lld ns",
                       s->device->name, (unsigned long long)signal_get(s), (unsigned long long)value,
                       (long long)timeout_ns);
   }
