@@ -46,6 +46,8 @@ tn_status execution_open(execution **out, executable *p, tn_queue *queue, diag *
 
 void execution_close(execution *e) {
   if (!e) return;
+  diag unread = {0};
+  if (e->owns_queue) queue_finish(e->queue, -1, &unread);
   execution_memory_close(e);
   execution_commands_release(e);
   signal_release(e->done);
@@ -130,18 +132,82 @@ static tn_status prepare_run(execution *e, diag *d) {
   return s;
 }
 
-/** Runs a section and waits for it, because the next section changes what its commands read. A
-    command list that fails sets its value of `done` as failed, and consecutive values fail alike:
-    a value that succeeds separates it from the next run. */
-static tn_status run_steps(execution *e, const command_section *section, diag *d) {
-  run_profile *r = &e->profile;
-  e->runs++;
-  tn_status s = queue_run_inline(e->queue, section->commands, d);
+/** True if a section's end must be known before the next one is submitted. */
+static bool is_awaited(const execution *e, const command_section *section) {
+  return !queue_has_stream(e->queue) || section->has_host_steps || e->profile.is_profiled ||
+         e->last_reads.report;
+}
+
+/** Waits until all sections that were submitted are done. Those that fail set their values of
+    `done` as failed, and consecutive values fail alike: a value that succeeds separates them from
+    the next run. */
+static tn_status await_sections(execution *e, tn_status s, diag *d) {
   if (s == TN_OK) s = signal_wait(e->done, e->runs, -1, d);
   if (s != TN_OK) signal_set(e->done, ++e->runs);
+  return s;
+}
+
+static tn_status run_steps(execution *e, const command_section *section, diag *d) {
+  run_profile *r = &e->profile;
+  e->after = e->n_sections_submitted++ ? e->runs : 0;
+  e->runs++;
+  tn_status s = queue_run_inline(e->queue, section->commands, d);
+  if (is_awaited(e, section)) s = await_sections(e, s, d);
   size_t end = section->step + section->n_steps;
   for (size_t i = section->step; r->is_profiled && s == TN_OK && i < end; i++)
     run_profile_add_step(r, i, r->times.stamps[2 * i], r->times.stamps[2 * i + 1]);
+  return s;
+}
+
+/* Uses of memory, by queues with a stream. */
+
+static void add_wait(void *list, tn_signal *timeline, uint64_t value) {
+  command_list_wait(list, timeline, value);
+}
+
+typedef struct use_waits {
+  const tn_signal *own;
+  tn_commands *list;
+} use_waits;
+
+static void add_waits_of_buffer(void *user, tn_buffer *b) {
+  const use_waits *w = user;
+  buffer_for_waits(b, w->own, add_wait, w->list);
+}
+
+static void note_use_of_buffer(void *user, tn_buffer *b) {
+  const execution *e = user;
+  buffer_note_use(b, queue_timeline(e->queue), queue_last_number(e->queue));
+}
+
+/** Has the queue wait until other queues are done with the buffers of the run. */
+static tn_status await_other_uses(execution *e, diag *d) {
+  use_waits w = {queue_timeline(e->queue), command_list_open(e->p->target->device)};
+  if (!w.list) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  execution_for_buffers(e, add_waits_of_buffer, &w);
+  tn_status s = command_list_status(w.list, d);
+  if (s == TN_OK && w.list->n) {
+    e->after = e->n_sections_submitted++ ? e->runs : 0;
+    command_list_signal(w.list, e->done, ++e->runs);
+    s = command_list_status(w.list, d);
+    if (s == TN_OK) s = queue_submit(e->queue, w.list, d);
+  }
+  command_list_release(w.list);
+  return s;
+}
+
+/** Copies between buffers, in the order of the queue. */
+static tn_status copy_span(execution *e, const tn_span *to, const tn_span *from, diag *d) {
+  if (!queue_has_stream(e->queue)) return span_copy(to, from, d);
+  tn_commands *list = command_list_open(e->p->target->device);
+  if (!list) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  e->after = e->n_sections_submitted++ ? e->runs : 0;
+  command_list_wait(list, e->done, e->after);
+  command_list_copy(list, to, from);
+  command_list_signal(list, e->done, ++e->runs);
+  tn_status s = command_list_status(list, d);
+  if (s == TN_OK) s = queue_submit(e->queue, list, d);
+  command_list_release(list);
   return s;
 }
 
@@ -184,7 +250,7 @@ static tn_status copy_initial_states(execution *e, const command_section *loop, 
   for (size_t i = 0; i < step->n_states && s == TN_OK; i++) {
     const schedule_state *x = &step->states[i];
     if (loop_trips(e, loop) > 0 && x->now != x->next) continue;
-    if (spans[x->result].bytes) s = span_copy(&spans[x->result], &spans[x->init], d);
+    if (spans[x->result].bytes) s = copy_span(e, &spans[x->result], &spans[x->init], d);
   }
   return s;
 }
@@ -226,12 +292,8 @@ static void end_trip(execution *e, size_t *at) {
   }
 }
 
-tn_status execution_run(execution *e, diag *d) {
-  e->arena.diag = d;
-  tn_status s = prepare_run(e, d);
-  if (s != TN_OK) return s;
-  for (size_t i = 0; i < e->p->n_steps; i++) e->custom_calls[i].is_done = false;
-  run_profile_begin(&e->profile, e->values.vars);
+static tn_status run_sections(execution *e, diag *d) {
+  tn_status s = TN_OK;
   for (size_t at = 0; at < e->n_sections && s == TN_OK; at++) {
     switch (e->sections[at].kind) {
     case SECTION_STEPS: s = run_steps(e, &e->sections[at], d); break;
@@ -239,8 +301,26 @@ tn_status execution_run(execution *e, diag *d) {
     default: end_trip(e, &at); break;
     }
   }
+  return s;
+}
+
+tn_status execution_start(execution *e, diag *d) {
+  e->arena.diag = d;
+  tn_status s = prepare_run(e, d);
+  if (s != TN_OK) return s;
+  for (size_t i = 0; i < e->p->n_steps; i++) e->custom_calls[i].is_done = false;
+  run_profile_begin(&e->profile, e->values.vars);
+  e->n_sections_submitted = 0;
+  if (queue_has_stream(e->queue)) s = await_other_uses(e, d);
+  if (s == TN_OK) s = run_sections(e, d);
+  if (queue_has_stream(e->queue)) execution_for_buffers(e, note_use_of_buffer, e);
   run_profile_end(&e->profile, s == TN_OK);
   return s;
+}
+
+tn_status execution_run(execution *e, diag *d) {
+  tn_status s = execution_start(e, d);
+  return s == TN_OK && queue_has_stream(e->queue) ? await_sections(e, s, d) : s;
 }
 
 /* After a run. */

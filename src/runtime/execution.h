@@ -46,6 +46,11 @@ void execution_unbind(execution *e);
 /** Runs and waits for the end. TN_ERR_ARGUMENT names a variable or input that is unset. */
 tn_status execution_run(execution *e, diag *d);
 
+/** Hands a run over to the queue. Where that has a stream, the run goes on when this returns,
+   except that host steps, profiles and reports of last reads are waited for: its buffers note it as
+   a use, so that buffer_span waits for it, and returns its failure. */
+tn_status execution_start(execution *e, diag *d);
+
 /** The memory of an output after the last run, not retained; memory that the execution allocated is
     valid until the next run. */
 tn_buffer *execution_buffer(execution *e, size_t buffer);

@@ -161,12 +161,15 @@ static void record_step(struct execution *e, tn_commands *c, size_t i) {
   }
 }
 
+/** With a stream, each list waits for the one before it in the run, and fails with it. */
 static void record_section(struct execution *e, command_section *section) {
   tn_commands *c = section->commands;
+  if (queue_has_stream(e->queue)) command_list_wait_at(c, e->done, &e->after);
   for (size_t i = section->step; i < section->step + section->n_steps; i++) {
     if (i > section->step) command_list_barrier(c);
     if (e->profile.is_profiled) command_list_timestamp(c, &e->profile.times.stamps[2 * i]);
     record_step(e, c, i);
+    section->has_host_steps |= e->p->steps[i].kind == STEP_CUSTOM;
     if (e->profile.is_profiled) command_list_timestamp(c, &e->profile.times.stamps[2 * i + 1]);
     if (e->last_reads.report) record_last_reads(e, c, i);
   }

@@ -164,8 +164,10 @@ static tn_status place_scratch(struct execution *e, diag *d) {
   if (s == TN_OK && memory_plan_overlaps(x->slots, x->n_slots))
     s = diag_set(d, TN_ERR_INTERNAL, "%s: two live buffers overlap", e->p->name);
 #endif
-  if (s == TN_OK && x->n_slots) s = buffer_reserve(e->p->target->device, x->at, x->bytes, d);
-  if (s == TN_OK && x->n_slots) s = buffer_span(*x->at, &all, d);
+  const tn_signal *timeline = execution_timeline(e);
+  if (s == TN_OK && x->n_slots)
+    s = buffer_reserve_on(e->p->target->device, x->at, x->bytes, timeline, d);
+  if (s == TN_OK && x->n_slots) s = buffer_span_on(*x->at, timeline, &all, d);
   for (size_t i = 0; i < x->n_slots && s == TN_OK; i++)
     *slot_span(e, x->owners[i]) = span_slice(&all, x->slots[i].offset, x->slots[i].bytes);
   return s;
@@ -191,10 +193,10 @@ static tn_status place_bindable(struct execution *e, size_t i, diag *d) {
     return diag_set(d, TN_ERR_ARGUMENT, "%s: an input has no value", e->p->name);
   tn_status s = TN_OK;
   if (!m->buffers[i] || m->is_allocated[i]) {
-    s = buffer_reserve(e->p->target->device, &m->buffers[i], bytes, d);
+    s = buffer_reserve_on(e->p->target->device, &m->buffers[i], bytes, execution_timeline(e), d);
     m->is_allocated[i] = true;
   }
-  if (s == TN_OK) s = buffer_span(m->buffers[i], &m->spans[i], d);
+  if (s == TN_OK) s = buffer_span_on(m->buffers[i], execution_timeline(e), &m->spans[i], d);
   if (s == TN_OK && m->spans[i].bytes < bytes)
     s = diag_set(d, TN_ERR_SHAPE, "%s: expected %llu bytes, got %llu", e->p->name,
                  (unsigned long long)m->spans[i].bytes, (unsigned long long)bytes);
@@ -212,4 +214,13 @@ tn_status execution_place_buffers(struct execution *e, diag *d) {
   if (s == TN_OK) s = place_scratch(e, d);
   if (s == TN_OK) place_views(e);
   return s;
+}
+
+/* Uses. */
+
+void execution_for_buffers(struct execution *e, void (*visit)(void *user, tn_buffer *b),
+                           void *user) {
+  for (size_t i = 0; i < e->p->n_buffers; i++)
+    if (e->memory.buffers[i]) visit(user, e->memory.buffers[i]);
+  if (*e->memory.scratch.at) visit(user, *e->memory.scratch.at);
 }

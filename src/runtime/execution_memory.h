@@ -25,4 +25,8 @@ tn_status execution_place_slots(struct execution *e, diag *d);
 /** Finds memory for every buffer: checks the bound ones, and allocates or grows the others. */
 tn_status execution_place_buffers(struct execution *e, diag *d);
 
+/** Calls `visit` for each buffer that runs use: bound ones, allocated ones, and scratch memory. */
+void execution_for_buffers(struct execution *e, void (*visit)(void *user, tn_buffer *b),
+                           void *user);
+
 #endif

@@ -61,6 +61,7 @@ typedef struct command_section {
   size_t n_steps;        /* SECTION_STEPS */
   size_t other_end;      /* section of the loop's other end */
   tn_commands *commands; /* SECTION_STEPS */
+  bool has_host_steps;   /* likewise */
 } command_section;
 
 /** An input and the last step that reads it; the outermost loop if a loop contains that step. */
@@ -81,7 +82,10 @@ struct execution {
   tn_queue *queue;
   bool owns_queue;
   tn_signal *done;
-  uint64_t runs; /* value of `done` after the last command list */
+  uint64_t runs;  /* value of `done` after the last command list */
+  uint64_t after; /* value of `done` that the next command list waits for: the one before it in the
+                     same run, or 0 */
+  size_t n_sections_submitted; /* command lists of the present run */
   execution_values values;
   execution_memory memory;
   execution_launches launch;
@@ -98,6 +102,11 @@ struct execution {
 /** Worker threads of the device: workers that a kernel is launched with. */
 static inline int64_t execution_workers(const struct execution *e) {
   return e->p->target->device->host.threads;
+}
+
+/** The timeline of the execution's queue, for memory; NULL if runs end before they return. */
+static inline tn_signal *execution_timeline(const struct execution *e) {
+  return queue_has_stream(e->queue) ? queue_timeline(e->queue) : NULL;
 }
 
 #endif

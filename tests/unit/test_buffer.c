@@ -57,7 +57,7 @@ static int tear_down(void **state) {
 
 static block *take_block(fixture *f, uint64_t bytes) {
   block *b;
-  ok(f, caching_allocator_alloc(f->cpu->allocator, bytes, &b, &f->diag));
+  ok(f, caching_allocator_alloc(f->cpu->allocator, bytes, NULL, &b, &f->diag));
   assert_true(b->bytes >= bytes && b->bytes <= bytes + bytes / 8 + 64);
   assert_int_equal((uintptr_t)b->memory % 64, 0);
   memset(b->memory, 1, bytes);
@@ -113,7 +113,7 @@ static void blocks_have_every_size(void **state) {
   uint64_t last = 0;
   for (uint64_t bytes = 1; bytes < 1 << 16; bytes++) {
     block *k;
-    ok(f, caching_allocator_alloc(b, bytes, &k, &f->diag));
+    ok(f, caching_allocator_alloc(b, bytes, NULL, &k, &f->diag));
     assert_true(k->bytes >= bytes && k->bytes <= bytes + bytes / 8 + 64 && k->bytes >= last);
     last = k->bytes;
     caching_allocator_release(b, k);
@@ -121,7 +121,8 @@ static void blocks_have_every_size(void **state) {
   caching_allocator_trim(b, 0);
   f->counting.limit = 1 << 20;
   block *none;
-  assert_int_equal(caching_allocator_alloc(b, UINT64_MAX / 4, &none, &f->diag), TN_ERR_MEMORY);
+  assert_int_equal(caching_allocator_alloc(b, UINT64_MAX / 4, NULL, &none, &f->diag),
+                   TN_ERR_MEMORY);
 }
 
 /** Returns processor seconds for allocating and freeing blocks of one size while `count` others are
@@ -131,7 +132,8 @@ static double time_of_blocks(fixture *f, size_t count) {
   block **k = malloc(count * sizeof *k);
   clock_t start = clock();
   for (uint64_t bytes = 64; bytes <= 128; bytes += 64) {
-    for (size_t i = 0; i < count; i++) ok(f, caching_allocator_alloc(b, bytes, &k[i], &f->diag));
+    for (size_t i = 0; i < count; i++)
+      ok(f, caching_allocator_alloc(b, bytes, NULL, &k[i], &f->diag));
     for (size_t i = 0; i < count; i++) caching_allocator_release(b, k[i]);
   }
   assert_int_equal(caching_allocator_cached_bytes(b), count * 192);
@@ -154,12 +156,12 @@ static void what_is_kept_goes_before_memory_runs_out(void **state) {
   caching_allocator_release(b, take_block(f, 1 << 20));
   f->counting.limit = f->counting.bytes + (1 << 18);
   block *k;
-  ok(f, caching_allocator_alloc(b, 1 << 19, &k, &f->diag));
+  ok(f, caching_allocator_alloc(b, 1 << 19, NULL, &k, &f->diag));
   assert_int_equal(caching_allocator_cached_bytes(b), 0);
   block *none;
-  assert_int_equal(caching_allocator_alloc(b, 1 << 21, &none, &f->diag), TN_ERR_MEMORY);
+  assert_int_equal(caching_allocator_alloc(b, 1 << 21, NULL, &none, &f->diag), TN_ERR_MEMORY);
   assert_null(none);
-  assert_int_equal(caching_allocator_alloc(b, UINT64_MAX, &none, &f->diag), TN_ERR_MEMORY);
+  assert_int_equal(caching_allocator_alloc(b, UINT64_MAX, NULL, &none, &f->diag), TN_ERR_MEMORY);
   f->counting.limit = 0;
   caching_allocator_release(b, k);
 }

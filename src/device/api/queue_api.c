@@ -74,6 +74,7 @@ tn_status tn_buffer_span(tn_buffer *b, tn_span *span, tn_failure *f) {
   diag d;
   clear_diag(&d);
   if (!b || !span) return fail_absent(f, b ? "output pointer for the span" : "buffer");
+  buffer_expose(b);
   return report_status(f, buffer_span(b, span, &d), &d);
 }
 

@@ -24,6 +24,14 @@ typedef struct immediate_stream {
   uint64_t bytes;     /* of each; 0: not allocated */
 } immediate_stream;
 
+/** A queue of a device, as the device's memory sees it. */
+typedef struct device_queue {
+  struct device_queue *next, **link; /* in the device's list */
+  tn_signal *timeline;               /* rises to the number of each submission that is done */
+  /** The value at which all that was submitted is done; 0: it is. */
+  uint64_t (*busy_until)(struct device_queue *q);
+} device_queue;
+
 struct tn_device {
   registry *registry;
   const mem *mem;
@@ -34,7 +42,9 @@ struct tn_device {
   char name[48]; /* "CPU:0" */
   caching_allocator *allocator;
   immediate_stream immediate; /* unused by a backend without streams */
-  mutex lock;                 /* of the lists below, whose members stay until the device closes */
+  mutex queues_lock;          /* of the list below */
+  device_queue *queues;
+  mutex lock; /* of the lists below, whose members stay until the device closes */
   device_target *targets;
   device_compiler *compilers;
 };

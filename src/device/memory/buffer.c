@@ -12,9 +12,11 @@ struct tn_buffer {
   atomic_size_t count; /* references */
   tn_device *device;
   uint64_t bytes;
-  tn_buffer *base; /* of a view: the buffer it is part of, which is no view; else NULL */
-  uint64_t offset; /* bytes, in the base */
-  mutex lock;      /* of the allocation of `block` */
+  tn_buffer *base;      /* of a view: the buffer it is part of, which is no view; else NULL */
+  uint64_t offset;      /* bytes, in the base */
+  mutex lock;           /* of the allocation of `block`, and of `uses` */
+  timeline_points uses; /* by queues */
+  atomic_bool is_exposed;
   block *block;
   void *imported; /* the host's memory, in place of `block`; NULL: none */
   void (*destroy)(void *user);
@@ -85,10 +87,34 @@ tn_buffer *buffer_retain(tn_buffer *b) {
   return b;
 }
 
+/** Counts all that queues of the device were given as uses. */
+static void add_unknown_uses(tn_buffer *b) {
+  tn_device *v = b->device;
+  mutex_lock(&v->queues_lock);
+  for (device_queue *q = v->queues; q; q = q->next) {
+    uint64_t value = q->busy_until(q);
+    if (value) timeline_points_add(&b->uses, v->mem, q->timeline, value);
+  }
+  mutex_unlock(&v->queues_lock);
+}
+
+/** Passes the uses of a buffer that goes to its block; the host's memory waits for them. */
+static void pass_uses(tn_buffer *b) {
+  diag unread;
+  if (atomic_load(&b->is_exposed)) add_unknown_uses(b);
+  if (b->imported) timeline_points_wait(&b->uses, -1, &unread);
+  if (!b->block) {
+    timeline_points_clear(&b->uses, b->device->mem);
+    return;
+  }
+  b->block->uses = b->uses;
+  caching_allocator_release(b->device->allocator, b->block);
+}
+
 void buffer_release(tn_buffer *b) {
   while (b && atomic_fetch_sub_explicit(&b->count, 1, memory_order_acq_rel) == 1) {
     tn_buffer *base = b->base;
-    caching_allocator_release(b->device->allocator, b->block);
+    pass_uses(b);
     if (b->destroy) b->destroy(b->user);
     mutex_free(&b->lock);
     mem_free(b->device->mem, b, sizeof *b);
@@ -98,17 +124,58 @@ void buffer_release(tn_buffer *b) {
 
 uint64_t buffer_bytes(const tn_buffer *b) { return b->bytes; }
 
-static tn_status get_memory(tn_buffer *b, void **memory, diag *d) {
+/** The buffer that a view is part of, or the buffer itself. */
+static tn_buffer *base_of(tn_buffer *b) { return b->base ? b->base : b; }
+
+/** Under the lock. */
+static tn_status alloc_block(tn_buffer *b, const tn_signal *timeline, diag *d) {
+  tn_status status =
+      caching_allocator_alloc(b->device->allocator, b->bytes, timeline, &b->block, d);
+  if (status) return status;
+  b->uses = b->block->uses;
+  b->block->uses = (timeline_points){0};
+  return TN_OK;
+}
+
+static tn_status get_span(tn_buffer *b, const tn_signal *timeline, bool waits, tn_span *span,
+                          diag *d) {
+  tn_buffer *base = base_of(b);
   tn_status status = TN_OK;
-  mutex_lock(&b->lock);
-  if (!b->imported && !b->block)
-    status = caching_allocator_alloc(b->device->allocator, b->bytes, &b->block, d);
-  if (!status) *memory = b->imported ? b->imported : b->block->memory;
-  mutex_unlock(&b->lock);
+  *span = (tn_span){.device = b->device, .offset = b->offset, .bytes = b->bytes};
+  mutex_lock(&base->lock);
+  if (!base->imported && !base->block) status = alloc_block(base, timeline, d);
+  if (!status) span->memory = base->imported ? base->imported : base->block->memory;
+  if (!status && waits && base->uses.n) status = timeline_points_wait(&base->uses, -1, d);
+  mutex_unlock(&base->lock);
   return status;
 }
 
 tn_status buffer_span(tn_buffer *b, tn_span *span, diag *d) {
-  *span = (tn_span){.device = b->device, .offset = b->offset, .bytes = b->bytes};
-  return get_memory(b->base ? b->base : b, &span->memory, d);
+  return get_span(b, NULL, true, span, d);
 }
+
+tn_status buffer_span_on(tn_buffer *b, const tn_signal *timeline, tn_span *span, diag *d) {
+  return get_span(b, timeline, false, span, d);
+}
+
+/* Uses. */
+
+void buffer_for_waits(tn_buffer *b, const tn_signal *timeline,
+                      void (*add)(void *user, tn_signal *timeline, uint64_t value), void *user) {
+  b = base_of(b);
+  mutex_lock(&b->lock);
+  for (size_t i = 0; i < b->uses.n; i++) {
+    const timeline_point *p = &b->uses.at[i];
+    if (p->timeline != timeline) add(user, p->timeline, p->value);
+  }
+  mutex_unlock(&b->lock);
+}
+
+void buffer_note_use(tn_buffer *b, tn_signal *timeline, uint64_t value) {
+  b = base_of(b);
+  mutex_lock(&b->lock);
+  timeline_points_add(&b->uses, b->device->mem, timeline, value);
+  mutex_unlock(&b->lock);
+}
+
+void buffer_expose(tn_buffer *b) { atomic_store(&base_of(b)->is_exposed, true); }

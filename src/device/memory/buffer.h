@@ -19,16 +19,30 @@ tn_status buffer_view(tn_buffer *base, uint64_t offset, uint64_t bytes, tn_buffe
 
 tn_buffer *buffer_retain(tn_buffer *b);
 
-/** Drops a reference. With the last, the memory goes back to the device's allocator at once, and
-   may become another buffer's before commands that were submitted have run. So callers that submit
-    commands keep the buffers until these are done: today every run waits for its end. If runs
-    overlap one day, memory must go back with the queue's signal. */
+/** Drops a reference. With the last, the memory goes back to the device's allocator, with the
+    points at which the queues that use it are done; memory of the host's is waited for. */
 void buffer_release(tn_buffer *b);
 
 uint64_t buffer_bytes(const tn_buffer *b);
 
-/** The buffer's place in memory, allocated if it was not. Valid while the buffer has a reference.
- */
+/** The buffer's place in memory, allocated if it was not, for the host: waits until the queues that
+    use it are done, and returns their failure. Valid while the buffer has a reference. */
 tn_status buffer_span(tn_buffer *b, tn_span *span, diag *d);
+
+/** As buffer_span, for a queue with that timeline (NULL: for the host), without waiting: the queue
+    waits for what buffer_for_waits lists, and buffer_note_use says how long it uses the buffer. */
+tn_status buffer_span_on(tn_buffer *b, const tn_signal *timeline, tn_span *span, diag *d);
+
+/** Calls `add` for each point that a queue with that timeline has to wait for before it uses the
+    buffer. */
+void buffer_for_waits(tn_buffer *b, const tn_signal *timeline,
+                      void (*add)(void *user, tn_signal *timeline, uint64_t value), void *user);
+
+/** Notes that a queue uses the buffer until its timeline is at `value`. */
+void buffer_note_use(tn_buffer *b, tn_signal *timeline, uint64_t value);
+
+/** Notes that the caller knows the buffer's place, and may submit commands that use it: when the
+    buffer is released, all that queues of its device were given counts as its uses. */
+void buffer_expose(tn_buffer *b);
 
 #endif

@@ -5,12 +5,17 @@
 #include "device/memory/span.h"
 
 tn_status buffer_reserve(tn_device *device, tn_buffer **at, uint64_t bytes, diag *d) {
+  return buffer_reserve_on(device, at, bytes, NULL, d);
+}
+
+tn_status buffer_reserve_on(tn_device *device, tn_buffer **at, uint64_t bytes,
+                            const tn_signal *timeline, diag *d) {
   tn_span span;
   if (*at && buffer_bytes(*at) >= bytes) return TN_OK;
   tn_buffer *fresh;
   tn_status s = buffer_open(device, bytes ? bytes : 1, &fresh, d);
   if (s != TN_OK) return s;
-  s = buffer_span(fresh, &span, d);
+  s = buffer_span_on(fresh, timeline, &span, d);
   if (s != TN_OK) {
     buffer_release(fresh);
     return s;

@@ -8,6 +8,10 @@
    a new one with undefined contents. */
 tn_status buffer_reserve(tn_device *device, tn_buffer **at, uint64_t bytes, diag *d);
 
+/** As buffer_reserve, for a queue with that timeline (buffer_span_on). */
+tn_status buffer_reserve_on(tn_device *device, tn_buffer **at, uint64_t bytes,
+                            const tn_signal *timeline, diag *d);
+
 /** Copies the first `bytes` bytes, between buffers of any devices. */
 tn_status buffer_copy_prefix(tn_buffer *to, tn_buffer *from, uint64_t bytes, diag *d);
 

@@ -4,6 +4,10 @@
 #include "device/memory/caching_allocator.h"
 
 enum { SMALLEST = 64 };
+
+/* How long a caller without memory waits for blocks that queues still use. */
+#define EXHAUSTED_WAIT_NS INT64_C(10000000000)
+
 #define DEFAULT_BUDGET (UINT64_C(1) << 30)
 
 void caching_allocator_init(caching_allocator *b, const mem *m, const tn_backend *backend,
@@ -57,23 +61,62 @@ static void add_cached(caching_allocator *b, block *k) {
 }
 
 static void free_block(caching_allocator *b, block *k) {
+  timeline_points_clear(&k->uses, b->mem);
   b->backend->free(b->device, k->memory, k->bytes);
   mem_free(b->mem, k, sizeof *k);
 }
 
-/** Removes the most recently used block of a size class; NULL if there is none. */
-static block *reuse_block(caching_allocator *b, size_t size_class) {
+/** The block of a size class to reuse, the most recently used one of the best kind; NULL if there
+    is none. Under the lock. */
+static block *find_block(const caching_allocator *b, size_t size_class, const tn_signal *timeline) {
+  block *own = NULL, *others = NULL;
+  const int in = ALLOCATOR_LIST_SIZE_CLASS;
+  for (block *k = b->of_size[size_class].newest; k; k = k->older[in]) {
+    if (timeline_points_are_reached(&k->uses, NULL)) return k;
+    if (timeline && !own && timeline_points_are_reached(&k->uses, timeline)) own = k;
+    if (timeline && !others) others = k;
+  }
+  return own ? own : others;
+}
+
+static block *reuse_block(caching_allocator *b, size_t size_class, const tn_signal *timeline) {
   mutex_lock(&b->lock);
-  block *k = b->of_size[size_class].newest;
+  block *k = find_block(b, size_class, timeline);
   if (k) remove_cached(b, k);
   mutex_unlock(&b->lock);
   return k;
+}
+
+/** The oldest cached block that is done, or that is not. Under the lock. */
+static block *oldest_block(const caching_allocator *b, bool is_done) {
+  block *k = b->all.oldest;
+  while (k && timeline_points_are_reached(&k->uses, NULL) != is_done)
+    k = k->newer[ALLOCATOR_LIST_ALL];
+  return k;
+}
+
+/** Waits for cached blocks that queues still use. */
+static void await_cached(caching_allocator *b) {
+  int64_t deadline = clock_now_ns() + EXHAUSTED_WAIT_NS;
+  for (bool in_time = true; in_time;) {
+    diag unread;
+    mutex_lock(&b->lock);
+    block *k = oldest_block(b, false);
+    if (k) remove_cached(b, k);
+    mutex_unlock(&b->lock);
+    if (!k) return;
+    in_time = timeline_points_wait(&k->uses, deadline, &unread) != TN_ERR_TIMEOUT;
+    mutex_lock(&b->lock);
+    add_cached(b, k);
+    mutex_unlock(&b->lock);
+  }
 }
 
 static tn_status alloc_memory(caching_allocator *b, uint64_t bytes, void **memory, diag *d) {
   diag_clear(d);
   tn_status status = b->backend->alloc(b->device, bytes, TN_MEMORY_DEVICE, memory, &d->failure);
   if (status == TN_ERR_MEMORY && caching_allocator_cached_bytes(b)) {
+    await_cached(b);
     caching_allocator_trim(b, 0);
     diag_clear(d);
     status = b->backend->alloc(b->device, bytes, TN_MEMORY_DEVICE, memory, &d->failure);
@@ -81,13 +124,14 @@ static tn_status alloc_memory(caching_allocator *b, uint64_t bytes, void **memor
   return diag_complete(d, status);
 }
 
-tn_status caching_allocator_alloc(caching_allocator *b, uint64_t bytes, block **out, diag *d) {
+tn_status caching_allocator_alloc(caching_allocator *b, uint64_t bytes, const tn_signal *timeline,
+                                  block **out, diag *d) {
   *out = NULL;
   char none[MEM_TEXT_BYTES];
   if (bytes > UINT64_MAX / 4)
     return diag_set(d, TN_ERR_MEMORY, "%s", mem_exhausted_text(bytes, none));
   block_size size = round_up(bytes);
-  if ((*out = reuse_block(b, size.size_class))) return TN_OK;
+  if ((*out = reuse_block(b, size.size_class, timeline))) return TN_OK;
   block *k = mem_calloc(b->mem, 1, sizeof *k);
   if (!k) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   k->bytes = size.bytes;
@@ -104,7 +148,7 @@ tn_status caching_allocator_alloc(caching_allocator *b, uint64_t bytes, block **
 void caching_allocator_trim(caching_allocator *b, uint64_t bytes) {
   for (;;) {
     mutex_lock(&b->lock);
-    block *k = b->cached > bytes ? b->all.oldest : NULL;
+    block *k = b->cached > bytes ? oldest_block(b, true) : NULL;
     if (k) remove_cached(b, k);
     mutex_unlock(&b->lock);
     if (!k) return;

@@ -1,13 +1,11 @@
 /* A caching allocator for a device's memory. Released blocks are cached by size class and reused,
    the most recently used first; beyond a budget of bytes the least recently used ones are freed.
-   Any thread may call it. */
+   A block may be released while queues still use it: it keeps the points of their timelines at
+   which they do not. Any thread may call it. */
 #ifndef TENON_DEVICE_MEMORY_CACHING_ALLOCATOR_H
 #define TENON_DEVICE_MEMORY_CACHING_ALLOCATOR_H
 
-#include "base/mem.h"
-#include "base/thread.h"
-
-#include <tenon/unstable/backend.h>
+#include "device/stream/timeline_points.h"
 
 /** Size classes: 64 bytes to 2^62, in eighths of a power of two. */
 enum { ALLOCATOR_SIZE_CLASSES = 8 * (62 - 10) + 16 + 1 };
@@ -20,6 +18,7 @@ typedef struct block {
   void *memory;
   uint64_t bytes;
   size_t size_class;
+  timeline_points uses; /* of a cached block: when it is done */
   struct block *newer[ALLOCATOR_LISTS], *older[ALLOCATOR_LISTS];
 } block;
 
@@ -44,17 +43,23 @@ void caching_allocator_init(caching_allocator *b, const mem *m, const tn_backend
 /** Frees all cached blocks. No block may be in use. */
 void caching_allocator_free(caching_allocator *b);
 
-/** A block of at least `bytes` bytes, a cached one if there is one of its size class. Its contents
-    are undefined. If memory runs out, all cached blocks are freed and it is tried once more. */
-tn_status caching_allocator_alloc(caching_allocator *b, uint64_t bytes, block **out, diag *d);
+/** A block of at least `bytes` bytes, of undefined contents, for a queue with that timeline (NULL:
+    for the host). A cached one of its size class that is done goes first, then one that this queue
+    used last, then, for a queue, one that others still use; its `uses` pass to the caller. If
+    memory runs out, cached blocks are freed, those in use after a wait of limited time, and it is
+    tried once more. */
+tn_status caching_allocator_alloc(caching_allocator *b, uint64_t bytes, const tn_signal *timeline,
+                                  block **out, diag *d);
 
-/** Caches a block, and frees the least recently used ones beyond the budget. NULL is allowed. */
+/** Caches a block with its uses, and frees the least recently used ones beyond the budget. NULL is
+    allowed. */
 void caching_allocator_release(caching_allocator *b, block *k);
 
 /** Sets the most bytes that may be cached, at once. At first 1 GiB. */
 void caching_allocator_set_budget(caching_allocator *b, uint64_t bytes);
 
-/** Frees the least recently used blocks until at most `bytes` bytes are cached. */
+/** Frees the least recently used blocks until at most `bytes` bytes are cached, except those that
+    are still in use. */
 void caching_allocator_trim(caching_allocator *b, uint64_t bytes);
 
 /** Bytes of cached blocks. */

@@ -12,8 +12,39 @@ enum { SPIN_NS = 50000 };
 
 /* Opening and closing. */
 
+static void link_queue(tn_queue *q) {
+  tn_device *v = q->device;
+  mutex_lock(&v->queues_lock);
+  q->base.next = v->queues;
+  q->base.link = &v->queues;
+  if (v->queues) v->queues->link = &q->base.next;
+  v->queues = &q->base;
+  mutex_unlock(&v->queues_lock);
+}
+
+static void unlink_queue(tn_queue *q) {
+  tn_device *v = q->device;
+  if (!q->base.link) return;
+  mutex_lock(&v->queues_lock);
+  *q->base.link = q->base.next;
+  if (q->base.next) q->base.next->link = q->base.link;
+  mutex_unlock(&v->queues_lock);
+}
+
+static uint64_t busy_until(device_queue *base) {
+  tn_queue *q = (tn_queue *)base;
+  mutex_lock(&q->lock);
+  uint64_t last = atomic_load(&q->n_submitted);
+  bool is_busy = q->n_done < last;
+  q->has_points = q->has_points || is_busy;
+  mutex_unlock(&q->lock);
+  return is_busy ? last : 0;
+}
+
 static void queue_free(tn_queue *q) {
   const mem *m = q->device->mem;
+  unlink_queue(q);
+  signal_release(q->base.timeline);
   stream_mark_release(q->last_mark);
   if (q->stream) q->device->backend->streams->free(q->stream);
   while (q->unused) {
@@ -30,6 +61,17 @@ static void queue_free(tn_queue *q) {
   mem_free(m, q, sizeof *q);
 }
 
+static tn_status open_stream(tn_queue *q, diag *d) {
+  const tn_device *v = q->device;
+  const tn_stream_functions *s = v->backend->streams;
+  if (!s) return TN_OK;
+  diag_clear(d);
+  tn_status status = diag_complete(d, s->open(v->state, q->kind, &q->stream, &d->failure));
+  if (!status) return TN_OK;
+  q->stream = NULL;
+  return diag_prefix(d, "device %s", v->name);
+}
+
 tn_status queue_open(tn_device *device, tn_queue_kind kind, tn_queue **queue, diag *d) {
   *queue = NULL;
   tn_queue *q = mem_calloc(device->mem, 1, sizeof *q);
@@ -43,15 +85,15 @@ tn_status queue_open(tn_device *device, tn_queue_kind kind, tn_queue **queue, di
   mutex_init(&q->lock);
   condition_init(&q->changed);
   condition_init(&q->progress);
-  const tn_stream_functions *s = device->backend->streams;
-  diag_clear(d);
-  tn_status status =
-      s ? diag_complete(d, s->open(device->state, kind, &q->stream, &d->failure)) : TN_OK;
+  q->base.busy_until = busy_until;
+  tn_status status = signal_open(device, 0, &q->base.timeline, d);
+  if (!status) status = open_stream(q, d);
+  q->has_points = q->stream != NULL;
   if (status) {
-    q->stream = NULL;
     queue_free(q);
-    return diag_prefix(d, "device %s", device->name);
+    return status;
   }
+  link_queue(q);
   *queue = q;
   return TN_OK;
 }
@@ -68,6 +110,12 @@ void queue_close(tn_queue *q) {
   if (is_started) thread_join(q->thread);
   queue_free(q);
 }
+
+bool queue_has_stream(const tn_queue *q) { return q->stream != NULL; }
+
+tn_signal *queue_timeline(const tn_queue *q) { return q->base.timeline; }
+
+uint64_t queue_last_number(const tn_queue *q) { return atomic_load(&q->n_submitted); }
 
 /* Recording. */
 
@@ -167,9 +215,18 @@ value_state queue_await_signal(tn_queue *q, const command *wait, queue_position 
 
 /* The thread. */
 
-/** Ends a submission, whose list is released; it may be used again. Under the lock. */
+/** Ends a submission, whose list is released; it may be used again. Called under the lock, which it
+    gives up meanwhile: points of the timeline are either known before it is done, or not needed. */
 static void end_submission(tn_queue *q, submission *s) {
   q->n_done++;
+  if (q->has_points) {
+    mutex_unlock(&q->lock);
+    if (s->failed_from == SIZE_MAX)
+      signal_set(q->base.timeline, s->number);
+    else
+      signal_fail(q->base.timeline, s->number, s->why.status, s->why.text);
+    mutex_lock(&q->lock);
+  }
   s->next = q->unused;
   q->unused = s;
   condition_broadcast(&q->progress);
@@ -337,7 +394,12 @@ static tn_status begin_inline(tn_queue *q, uint64_t *number, diag *d) {
 
 static void end_inline(tn_queue *q) {
   mutex_lock(&q->lock);
-  q->n_done++;
+  uint64_t number = ++q->n_done;
+  if (q->has_points) {
+    mutex_unlock(&q->lock);
+    signal_set(q->base.timeline, number);
+    mutex_lock(&q->lock);
+  }
   q->n_inline--;
   if (q->n_sleeping) condition_broadcast(&q->changed);
   condition_broadcast(&q->progress);

@@ -25,6 +25,14 @@ tn_status queue_run_inline(tn_queue *q, tn_commands *c, diag *d);
 /** Waits until all submissions are done, `timeout_ns` at most (negative: for ever). */
 tn_status queue_finish(tn_queue *q, int64_t timeout_ns, diag *d);
 
+/** True if a stream runs the lists: handing them over without waiting gains time. */
+bool queue_has_stream(const tn_queue *q);
+
+/** The timeline of a queue with a stream, which is at a submission's number when that is done, and
+    fails there if it failed; and the number of the last submission. */
+tn_signal *queue_timeline(const tn_queue *q);
+uint64_t queue_last_number(const tn_queue *q);
+
 /** The list that tn_queue_wait and the like record into; NULL without memory, which
     queue_take_list reports. */
 tn_commands *queue_current_list(tn_queue *q);

@@ -29,6 +29,7 @@ typedef struct queue_wait {
 } queue_wait;
 
 struct tn_queue {
+  device_queue base; /* first: the two have one address */
   tn_device *device;
   tn_queue_kind kind;
   void *stream;           /* the backend's; NULL: works run on the queue's thread or a caller's */
@@ -50,6 +51,7 @@ struct tn_queue {
   submission *ring[QUEUE_RING];
   submission *unused;
   thread thread;
+  bool has_points; /* somebody knows points of the timeline, which rises from now on */
   bool is_started; /* the thread */
   bool is_running; /* a list, on the thread or on a caller's */
   bool is_woken;   /* by a signal */

@@ -32,6 +32,7 @@ tn_status device_open(tn_device **device, registry *r, const mem *m, const tn_ba
   v->allocator = &block->allocator;
   caching_allocator_init(v->allocator, m, b, v->state);
   mutex_init(&v->lock);
+  mutex_init(&v->queues_lock);
   immediate_stream_init(v);
   *device = v;
   return TN_OK;
@@ -42,6 +43,7 @@ void device_close(tn_device *v) {
   device_targets_free(v);
   caching_allocator_free(v->allocator);
   v->backend->close(v->state);
+  mutex_free(&v->queues_lock);
   mutex_free(&v->lock);
   mem_free(v->mem, v, sizeof(device_block));
 }

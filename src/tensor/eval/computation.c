@@ -136,7 +136,7 @@ static tn_status copy_shared_result(computation *k, const computation_result *r)
 }
 
 tn_status computation_run(computation *k) {
-  tn_status s = k->execution ? execution_run(k->execution, &k->c->diag) : TN_OK;
+  tn_status s = k->execution ? execution_start(k->execution, &k->c->diag) : TN_OK;
   for (size_t i = 0; i < k->results.n && s == TN_OK; i++)
     s = copy_shared_result(k, &k->results.at[i]);
   return s;

@@ -1,0 +1,60 @@
+/* Implements lists of points of timelines, which are short: one for each queue that uses the same
+   memory at a time. */
+#include "device/stream/timeline_points.h"
+
+static bool is_reached(const timeline_point *p) { return signal_get(p->timeline) >= p->value; }
+
+static void drop_reached(timeline_points *p) {
+  size_t kept = 0;
+  for (size_t i = 0; i < p->n; i++) {
+    if (is_reached(&p->at[i]))
+      signal_release(p->at[i].timeline);
+    else
+      p->at[kept++] = p->at[i];
+  }
+  p->n = kept;
+}
+
+void timeline_points_add(timeline_points *p, const mem *m, tn_signal *timeline, uint64_t value) {
+  drop_reached(p);
+  for (size_t i = 0; i < p->n; i++) {
+    if (p->at[i].timeline != timeline) continue;
+    if (p->at[i].value < value) p->at[i].value = value;
+    return;
+  }
+  if (p->n == p->cap) {
+    size_t cap = p->cap ? p->cap * 2 : 2;
+    timeline_point *more = mem_resize(m, p->at, p->cap * sizeof *more, cap * sizeof *more);
+    diag unread;
+    if (!more) {
+      diag_clear(&unread);
+      signal_wait(timeline, value, -1, &unread);
+      return;
+    }
+    p->at = more;
+    p->cap = cap;
+  }
+  p->at[p->n++] = (timeline_point){signal_retain(timeline), value};
+}
+
+bool timeline_points_are_reached(const timeline_points *p, const tn_signal *timeline) {
+  for (size_t i = 0; i < p->n; i++)
+    if (p->at[i].timeline != timeline && !is_reached(&p->at[i])) return false;
+  return true;
+}
+
+tn_status timeline_points_wait(const timeline_points *p, int64_t deadline, diag *d) {
+  tn_status status = TN_OK;
+  for (size_t i = 0; i < p->n && !status; i++) {
+    int64_t left = deadline < 0 ? -1 : deadline - clock_now_ns();
+    if (deadline >= 0 && left < 0) left = 0;
+    status = signal_wait(p->at[i].timeline, p->at[i].value, left, d);
+  }
+  return status;
+}
+
+void timeline_points_clear(timeline_points *p, const mem *m) {
+  for (size_t i = 0; i < p->n; i++) signal_release(p->at[i].timeline);
+  mem_free(m, p->at, p->cap * sizeof *p->at);
+  *p = (timeline_points){0};
+}
