@@ -47,6 +47,7 @@ typedef struct ref_device {
 
 static atomic_bool ref_is_lost[DEVICES];
 static atomic_bool ref_delays = true;
+static atomic_bool ref_is_paused; /* no stream begins a work */
 
 static tn_status ref_open(int32_t index, const tn_host *host, void **device, tn_failure *f) {
   if (index >= DEVICES) return tn_fail(f, TN_ERR_DEVICE, "there are REF:0 to REF:3");
@@ -538,6 +539,8 @@ static tn_status run_transfer(ref_device *v, const tn_work *w, tn_failure *f) {
 static void run_item(ref_stream *q, item *i) {
   tn_failure f;
   delay_at_random(q);
+  while (i->kind == ITEM_WORK && atomic_load(&ref_is_paused))
+    nanosleep(&(struct timespec){0, 100000}, NULL);
   if (i->kind == ITEM_SET) {
     set_mark(i->mark);
     ref_mark_free(i->mark);

@@ -132,8 +132,7 @@ static tn_status alloc_block(tn_buffer *b, const tn_signal *timeline, diag *d) {
   tn_status status =
       caching_allocator_alloc(b->device->allocator, b->bytes, timeline, &b->block, d);
   if (status) return status;
-  b->uses = b->block->uses;
-  b->block->uses = (timeline_points){0};
+  timeline_points_inherit(&b->uses, &b->block->uses);
   return TN_OK;
 }
 

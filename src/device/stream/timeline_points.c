@@ -19,7 +19,7 @@ void timeline_points_add(timeline_points *p, const mem *m, tn_signal *timeline, 
   drop_reached(p);
   for (size_t i = 0; i < p->n; i++) {
     if (p->at[i].timeline != timeline) continue;
-    if (p->at[i].value < value) p->at[i].value = value;
+    if (p->at[i].value < value) p->at[i] = (timeline_point){timeline, value, false};
     return;
   }
   if (p->n == p->cap) {
@@ -34,7 +34,7 @@ void timeline_points_add(timeline_points *p, const mem *m, tn_signal *timeline, 
     p->at = more;
     p->cap = cap;
   }
-  p->at[p->n++] = (timeline_point){signal_retain(timeline), value};
+  p->at[p->n++] = (timeline_point){signal_retain(timeline), value, false};
 }
 
 bool timeline_points_are_reached(const timeline_points *p, const tn_signal *timeline) {
@@ -49,8 +49,18 @@ tn_status timeline_points_wait(const timeline_points *p, int64_t deadline, diag 
     int64_t left = deadline < 0 ? -1 : deadline - clock_now_ns();
     if (deadline >= 0 && left < 0) left = 0;
     status = signal_wait(p->at[i].timeline, p->at[i].value, left, d);
+    if (!status || !p->at[i].is_past || !is_reached(&p->at[i])) continue;
+    status = TN_OK;
+    diag_clear(d);
   }
   return status;
+}
+
+void timeline_points_inherit(timeline_points *p, timeline_points *from) {
+  drop_reached(from);
+  *p = *from;
+  *from = (timeline_points){0};
+  for (size_t i = 0; i < p->n; i++) p->at[i].is_past = true;
 }
 
 void timeline_points_clear(timeline_points *p, const mem *m) {
