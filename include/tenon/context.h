@@ -112,17 +112,19 @@ typedef enum tn_math {
 
 /** Options of tn_open. Strings are copied. If `environment` is true, a field that equals its value
     in TN_OPEN_DESC_INIT is read from its environment variable, if set: TENON_DEVICE, TENON_CACHE
-    (cache_dir), TENON_TUNED, TENON_PAIR, TENON_CPU, TENON_DUMP, TENON_THREADS, TENON_CC or else CC
-   (compiler), and TENON_MATH, one of "exact", "contract", "sum", "default" and "fast". PATH,
-   XDG_CACHE_HOME and HOME are read in any case. A program with more rights than the user who starts
-   it (set-user-id, secure_getenv(3)) reads no variable. Contexts without allocator, workers and
-    threads share their devices; the last of them to set `cached_bytes` sets it for all. */
+    (cache_dir), TENON_TUNED, TENON_BACKEND (backends), TENON_PAIR, TENON_CPU, TENON_DUMP,
+   TENON_THREADS, TENON_CC or else CC (compiler), and TENON_MATH, one of "exact", "contract", "sum",
+   "default" and "fast". PATH, XDG_CACHE_HOME and HOME are read in any case. A program with more
+   rights than the user who starts it (set-user-id, secure_getenv(3)) reads no variable. Contexts
+   without allocator, workers and threads share their devices; the last of them to set
+   `cached_bytes` sets it for all. */
 typedef struct tn_open_desc {
   size_t size;           /**< sizeof(tn_open_desc) */
   const char *device;    /**< device of new tensors ("CPU"); NULL: the CPU */
   const char *cache_dir; /**< folder of the disk cache, created when first needed, or "off"; NULL:
                             $XDG_CACHE_HOME/tenon, else $HOME/.cache/tenon */
-  const char *pair;      /**< renderer and compiler (see device.h); NULL: the device's first */
+  const char *pair;      /**< renderer and compiler (see device.h); NULL: the device's first that is
+                            present */
   const char *cpu;       /**< highest instruction set to use: "x86-64", "x86-64-v2", "x86-64-v3" or
                             "x86-64-v4"; NULL: the processor's */
   const char *dump;      /**< "DIR:after:PASS": write the graph into DIR after PASS; NULL: no */
@@ -143,13 +145,16 @@ typedef struct tn_open_desc {
       "off"; a relative path is one of the working directory at this call. NULL: the file "tuned" in
       the folder of the disk cache, and none without one */
   const char *tuned;
+  /** shared objects of backends (tn_backend_load), separated by colons, to load before the device
+     is opened; NULL: none */
+  const char *backends;
 } tn_open_desc;
 
 /* clang-format off */
 #define TN_OPEN_DESC_INIT                                                                          \
   { sizeof(tn_open_desc), NULL, NULL, NULL, NULL, NULL, 0, TN_MATH_DEFAULT,                        \
     (uint64_t)1 << 30, true, {NULL, NULL, NULL, NULL}, {NULL, NULL, NULL}, {NULL, NULL, NULL},     \
-    {NULL, NULL, NULL}, NULL, NULL }
+    {NULL, NULL, NULL}, NULL, NULL, NULL }
 /* clang-format on */
 
 /** Opens a context; `desc` NULL is TN_OPEN_DESC_INIT. Returns NULL only if memory is exhausted. Any

@@ -85,10 +85,12 @@ typedef struct tn_device_info {
   const char *pairs;  /**< its usable pairs of renderer and compiler, the default first, each as in
                          tn_open_desc, separated by spaces */
   uint64_t bytes;     /**< size of its memory; 0: unknown */
+  const char *absent_pairs; /**< its other pairs, one a line, each followed by ": " and the reason
+                               why it cannot be used; "": none */
 } tn_device_info;
 
 #define TN_DEVICE_INFO_INIT \
-  { sizeof(tn_device_info), NULL, NULL, NULL, NULL, 0 }
+  { sizeof(tn_device_info), NULL, NULL, NULL, NULL, 0, NULL }
 
 /** Describes the `i`-th device, the CPU first; absent devices are listed too, and looked for again
     in each call. TN_ERR_ARGUMENT past the last; *info and the message are then unchanged, so that a

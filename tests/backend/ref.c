@@ -703,7 +703,7 @@ static const tn_compiler compiler = {.size = sizeof compiler,
                                      .key = ref_key,
                                      .compile = ref_compile};
 
-static const tn_pair pairs[] = {{&renderer, &compiler}};
+static const tn_pair pairs[] = {{&renderer, &compiler, NULL}};
 
 const tn_backend ref_backend = {.size = sizeof ref_backend,
                                 .name = "REF",

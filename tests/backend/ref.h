@@ -13,9 +13,6 @@ extern "C" {
 
 TN_API extern const tn_backend ref_backend;
 
-/** Returns the backend, for programs that load plugin.c at run time. */
-TN_API const tn_backend *ref_backend_get(void);
-
 #ifdef __cplusplus
 }
 #endif

@@ -270,7 +270,7 @@ class CommandLine(Case):
 
     def test_help_names_the_variables_that_are_heeded(self):
         self.assertEqual(set(re.findall(r"\b[A-Z]+_[A-Z_]+\b", tenon("help").stdout)),
-                         {"TENON_DEVICE", "TENON_THREADS", "TENON_PAIR", "TENON_CPU", "TENON_MATH",
+                         {"TENON_DEVICE", "TENON_BACKEND", "TENON_THREADS", "TENON_PAIR", "TENON_CPU", "TENON_MATH",
                           "TENON_DUMP", "TENON_CC", "TENON_CACHE", "TENON_TUNED", "XDG_CACHE_HOME",
                           "NO_COLOR"})
         said = tenon("help").stdout.split("environment:")[1]
@@ -501,7 +501,7 @@ class Version(Case):
         for verb in (("version", "--json"), ("devices", "--json"), ("bench", "add:4x4"),
                      ("run", self.binary())):
             for name in ("TENON_THREADS", "TENON_MATH", "TENON_DUMP", "TENON_DEVICE", "TENON_CPU",
-                         "TENON_PAIR"):
+                         "TENON_PAIR", "TENON_BACKEND"):
                 with self.subTest(verb=verb, name=name):
                     done = tenon(*verb, status=1, env=environment(**{name: "nonsense"}))
                     self.assertIn("nonsense", done.stderr)
@@ -539,6 +539,26 @@ class Devices(Case):
         self.assertIn("CPU:1 to CPU:15 are the same", cpu["about"])
         tenon("bench", "add:4x4", "--repeat", "1", "--device", "CPU:15")
         tenon("bench", "add:4x4", "--repeat", "1", "--device", "CPU:16", status=1)
+
+    def test_backends_come_from_shared_objects(self):
+        plugin = TENON.parent / "tests" / "ref_backend.so"
+        other = self.file("not-a-backend.so")
+        other.write_bytes(b"nothing")
+        work = ("bench", "add:4x4", "--repeat", "1", "--device", "REF:1")
+        self.assertIn("unknown device", tenon(*work, status=1).stderr)
+        self.assertIn("on REF:1", tenon(*work, "--backend", plugin).stdout)
+        self.assertIn("on REF:1", tenon(*work, f"--backend={plugin}", "--backend", plugin).stdout)
+        self.assertIn("on REF:1", tenon(*work, env=environment(TENON_BACKEND=str(plugin))).stdout)
+        told = json.loads(tenon("devices", "--json", "--backend", plugin).stdout)
+        self.assertIn({"name": "REF:0", "pairs": "ir/ref", "absent_pairs": []},
+                      [{k: d[k] for k in ("name", "pairs", "absent_pairs")}
+                       for d in told["devices"]])
+        for path in ("/nowhere/backend.so", "backend.so", other):
+            self.assertIn(str(path), tenon("devices", "--backend", path, status=1).stderr)
+        library = next(TENON.parent.glob("libtenon.so*"))
+        done = tenon("devices", "--backend", library, status=1)
+        self.assertIn("it has no function tn_backend_get", done.stderr)
+        tenon("devices", "--backend", status=2)
 
     def test_a_machine_without_a_compiler_is_told(self):
         self.file("env").symlink_to(shutil.which("env"))

@@ -201,13 +201,7 @@ class Tenon:
 
     def add_backend(self, path, device):
         """Opens further contexts on a device of a backend from a shared object."""
-        get = ctypes.CDLL(path).ref_backend_get
-        get.restype = ctypes.c_void_p
-        self.lib.tn_backend_add.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-        first = self.lib.tn_open(None)
-        if self.lib.tn_backend_add(first, get()):
-            raise Failed(0, self.lib.tn_message(first).decode())
-        self.lib.tn_close(first)
+        os.environ["TENON_BACKEND"] = path
         os.environ["TENON_DEVICE"] = device
 
     def device(self):

@@ -136,6 +136,50 @@ static void devices_are_listed(void **state) {
   assert_false(registry_device_at(f->registry, 5, &place));
 }
 
+static tn_status never_present(void *device, const char *compiler, tn_failure *f) {
+  (void)device, (void)compiler;
+  return tn_fail(f, TN_ERR_DEVICE, "the library libmissing.so\nis not found");
+}
+
+static tn_status never_opened(void *device, const tn_host *host, const char *name, void **compiler,
+                              tn_failure *f) {
+  (void)device, (void)host, (void)name, (void)compiler;
+  return tn_fail(f, TN_ERR_INTERNAL, "an absent compiler is opened");
+}
+
+/** The first pair that is present is the default; absent ones are told, and loaded by nobody. */
+static void absent_pairs_are_passed_over(void **state) {
+  fixture *f = *state;
+  static tn_compiler absent;
+  static tn_pair two[2];
+  static tn_backend b;
+  absent = *ref_backend.pairs[0].compiler;
+  absent.name = "gone";
+  absent.open = never_opened;
+  two[0] = (tn_pair){ref_backend.pairs[0].renderer, &absent, never_present};
+  two[1] = ref_backend.pairs[0];
+  b = ref_backend, b.name = "PAIRS", b.pairs = two, b.n_pairs = 2;
+  ok(f, registry_add_backend(f->registry, &b, &f->diag));
+  tn_device *v = device(f, "PAIRS");
+  const device_target *t;
+  ok(f, device_target_find(v, NULL, &t, &f->diag));
+  assert_string_equal(t->compiler->name, "ref");
+  ok(f, device_target_find(v, &(device_target_desc){.pair = "ir/gone"}, &t, &f->diag));
+  assert_string_equal(t->compiler->name, "gone"); /* as asked for, whatever becomes of it */
+  device_description *k = facts(f, 4, NULL);
+  assert_string_equal(k->name, "PAIRS:0");
+  assert_null(k->absent);
+  assert_string_equal(k->pairs, "ir/ref");
+  assert_string_equal(k->absent_pairs, "ir/gone: the library libmissing.so is not found");
+  registry_free_description(f->registry, k);
+  two[1] = two[0];
+  ok(f, device_target_find(device(f, "PAIRS:1"), NULL, &t, &f->diag));
+  assert_string_equal(t->compiler->name, "gone"); /* which tells why when it compiles */
+  k = facts(f, 5, NULL);
+  assert_string_equal(k->absent, "the library libmissing.so\nis not found");
+  registry_free_description(f->registry, k);
+}
+
 /** A shell script as a C compiler: it records that it was started, and answers --version once it is
     released. */
 typedef struct slow_compiler {
@@ -903,7 +947,7 @@ static void found_kernels_cost_nothing(void **state) {
   renderer.render = spy_render;
   compiler = *ref_backend.pairs[0].compiler;
   compiler.compile = spy_compile;
-  pair = (tn_pair){&renderer, &compiler};
+  pair = (tn_pair){&renderer, &compiler, NULL};
   b = ref_backend;
   b.name = "SPY";
   b.pairs = &pair;
@@ -1062,7 +1106,7 @@ static void failures_leave_nothing(void **state) {
   static tn_backend b;
   compiler = *ref_backend.pairs[0].compiler;
   compiler.compile = failing_compile;
-  pair = (tn_pair){ref_backend.pairs[0].renderer, &compiler};
+  pair = (tn_pair){ref_backend.pairs[0].renderer, &compiler, NULL};
   b = ref_backend;
   b.name = "BAD";
   b.pairs = &pair;
@@ -1161,6 +1205,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {TEST(devices_by_name),
                                      TEST(names_that_are_none),
                                      TEST(devices_are_listed),
+                                     TEST(absent_pairs_are_passed_over),
                                      TEST(nobody_else_waits_for_a_compiler),
                                      TEST(backends_must_be_complete),
                                      TEST(one_table_for_the_process),

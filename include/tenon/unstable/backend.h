@@ -34,6 +34,16 @@ typedef struct tn_backend tn_backend;
     TN_ERR_ARGUMENT for an incomplete backend or a name that is taken. */
 TN_API tn_status tn_backend_add(tn_context *context, const tn_backend *backend);
 
+/** Loads a shared object, which stays loaded until the process ends, and registers its backend like
+    tn_backend_add. TN_ERR_DEVICE, with the loader's message, if it cannot be loaded. A path without
+    a slash is in the current folder. tn_open_desc's `backends` does the same before a device is
+    opened. */
+TN_API tn_status tn_backend_load(tn_context *context, const char *path);
+
+/** The function that a shared object with a backend exports, by this name, with C linkage. */
+typedef const tn_backend *tn_backend_entry(void);
+#define TN_BACKEND_ENTRY "tn_backend_get"
+
 /** A growing byte string, filled by functions of a backend. */
 typedef struct tn_output tn_output;
 
@@ -168,6 +178,10 @@ typedef struct tn_compiler {
 typedef struct tn_pair {
   const tn_renderer *renderer;
   const tn_compiler *compiler;
+  /** Optional: tells whether the pair can be used on this machine, without loading or starting
+      anything, or fails with the reason why not. `compiler`: as in the compiler's `open`. A
+      device's first pair that is present is its default. Default: present. */
+  tn_status (*present)(void *device, const char *compiler, tn_failure *failure);
 } tn_pair;
 
 /** Compiled code of one or more programs. */
@@ -263,7 +277,7 @@ typedef struct tn_stream_functions {
 struct tn_backend {
   size_t size;
   const char *name;     /**< name of its devices before the colon: "CUDA" of "CUDA:1" */
-  const tn_pair *pairs; /**< the first one is the default */
+  const tn_pair *pairs; /**< the first one that is present is the default */
   size_t n_pairs;
 
   /** Optional: returns the number of devices to list. Default: 1. */

@@ -64,6 +64,7 @@ void command_open_context(command *c, const char *device, int64_t threads, const
   desc.threads = (int32_t)threads;
   desc.cache_dir = cache_dir;
   desc.tuned = c->tuned;
+  desc.backends = c->backends;
   desc.logger = command_logger(c);
   desc.progress = progress_callback(&c->progress);
   c->context = tn_open(&desc);

@@ -37,6 +37,7 @@ struct command {
   tn_log_level log_level; /* the most detailed level of the library's log that is printed */
   int status;             /* the exit status if a raise ends the command */
   const char *tuned;      /* file of tuned schedules; NULL: the default */
+  const char *backends;   /* shared objects of backends, with colons between; NULL: the default */
   tn_context *context;    /* NULL: none; closed at the end */
   progress progress;
 };

@@ -132,6 +132,18 @@ static bool raise_log_level(command *c, const char *text) {
   return true;
 }
 
+/** Takes --backend FILE, which any verb may have several times; false for other options. */
+static bool take_backend(parser *p, const char *text) {
+  static const char name[] = "--backend";
+  size_t n = sizeof name - 1;
+  if (strncmp(text, name, n) != 0 || (text[n] && text[n] != '=')) return false;
+  command *c = p->c;
+  const char *file = text[n] ? text + n + 1 : p->next != p->end ? *p->next++ : "";
+  if (!*file) command_usage_error(c, "option --backend needs a value");
+  c->backends = c->backends ? arena_printf(&c->arena, "%s:%s", c->backends, file) : file;
+  return true;
+}
+
 bool arguments_parse(command *c, int argc, char *const argv[]) {
   const verb *v = c->verb;
   set_defaults(c);
@@ -144,7 +156,7 @@ bool arguments_parse(command *c, int argc, char *const argv[]) {
       has_options = false;
     } else if (is_help(text)) {
       return false;
-    } else if (!raise_log_level(c, text)) {
+    } else if (!raise_log_level(c, text) && !take_backend(&p, text)) {
       const char *name = text + 2, *equals = strchr(text, '=');
       const option *o = find_letter(v, text);
       if (text[1] == '-') o = find_option(v, name, equals ? (size_t)(equals - name) : strlen(name));

@@ -22,6 +22,11 @@ static void print_device(command *c, const tn_device_info *d) {
   printf("%-10s %s\n", d->name, *d->about ? text_escape(a, d->about) : d->absent ? "absent" : "");
   if (d->absent) printf("%-10s cannot be used: %s\n", "", text_escape(a, d->absent));
   if (*d->pairs) printf("%-10s pairs: %s\n", "", d->pairs);
+  for (const char *line = d->absent ? "" : d->absent_pairs; *line;) {
+    size_t n = strcspn(line, "\n");
+    printf("%-10s no %s\n", "", text_escape(a, arena_printf(a, "%.*s", (int)n, line)));
+    line += n + (line[n] == '\n');
+  }
   if (d->bytes) printf("%-10s memory: %s\n", "", text_bytes(a, d->bytes));
 }
 
@@ -64,15 +69,23 @@ static void print_text(command *c, const tn_processor_info *p) {
 
 /* JSON. */
 
+static json_t *json_lines(command *c, const char *lines) {
+  json_t *list = json_array();
+  for (size_t n; (n = strcspn(lines, "\n")); lines += n + (lines[n] == '\n'))
+    json_array_append_new(list,
+                          text_json(&c->arena, arena_printf(&c->arena, "%.*s", (int)n, lines)));
+  return list;
+}
+
 static json_t *json_devices(command *c) {
   json_t *list = json_array();
   tn_device_info d = TN_DEVICE_INFO_INIT;
   for (size_t i = 0; tn_device_get(c->context, i, &d) == TN_OK; i++)
-    json_array_append_new(list,
-                          json_pack("{s:s, s:o, s:o, s:s, s:o}", "name", d.name, "about",
-                                    text_json(&c->arena, d.about), "absent",
-                                    text_json(&c->arena, d.absent), "pairs", d.pairs, "bytes",
-                                    d.bytes ? json_integer((json_int_t)d.bytes) : json_null()));
+    json_array_append_new(
+        list, json_pack("{s:s, s:o, s:o, s:s, s:o, s:o}", "name", d.name, "about",
+                        text_json(&c->arena, d.about), "absent", text_json(&c->arena, d.absent),
+                        "pairs", d.pairs, "absent_pairs", json_lines(c, d.absent_pairs), "bytes",
+                        d.bytes ? json_integer((json_int_t)d.bytes) : json_null()));
   return list;
 }
 
@@ -135,7 +148,8 @@ const verb verb_devices = {
     .about =
         "A pair RENDERER/COMPILER compiles kernels for a device; TENON_PAIR selects one.\n\n"
         "--json: devices, each with name, about, absent (the reason; null if usable), pairs,\n"
-        "bytes (of memory; null if unknown); processor with name, cores, usable_cores (by this\n"
+        "absent_pairs (each with the reason), bytes (of memory; null if unknown); processor with "
+        "name, cores, usable_cores (by this\n"
         "process), threads, level (of the instruction set of kernels), vector_bytes, caches\n"
         "(l1_bytes and l2_bytes per core, l3_bytes, l3_cores that share it, line_bytes; null if\n"
         "unknown), features; compilers, each with path, version, used.",

@@ -33,6 +33,7 @@ static void print_command_help(void) {
   for (size_t i = 0; i < VERBS; i++) print_row(verb_table[i]->name, verb_table[i]->summary);
   puts("\noptions of every command:");
   print_row("-h, --help", "print the help of the command; also tenon help COMMAND");
+  print_row("--backend FILE", "load a backend from a shared object; repeatable");
   print_row("-v", "log the library's decisions to standard error");
   print_row("-vv", "also log each kernel and plan");
   puts(
@@ -45,6 +46,8 @@ static void print_command_help(void) {
       "environment:");
   print_row("TENON_DEVICE", "device, as option --device");
   print_row("TENON_THREADS", "number of threads, as option --threads");
+  print_row("TENON_BACKEND",
+            "shared objects of backends, as option --backend, with colons between");
   print_row("TENON_PAIR", "renderer and compiler of kernels: RENDERER/COMPILER");
   print_row("TENON_CPU",
             "newest instruction set to use: x86-64, x86-64-v2, x86-64-v3 or x86-64-v4");

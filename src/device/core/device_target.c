@@ -42,7 +42,28 @@ static bool copy_text(const mem *m, const char *text, char **copy) {
   return *copy || !text;
 }
 
-/** Finds the pair of a name, "RENDERER/COMPILER"; of NULL: the first. */
+tn_status device_target_check_pair(const tn_device *v, size_t pair, const char *compiler, diag *d) {
+  const tn_pair *p = &v->backend->pairs[pair];
+  diag_clear(d);
+  return p->present ? diag_complete(d, p->present(v->state, compiler, &d->failure)) : TN_OK;
+}
+
+/** Finds the first pair that is present; if none is, the first, whose compiler then tells why. */
+static tn_status find_present_pair(const tn_device *v, const char *compiler, size_t *pair,
+                                   diag *d) {
+  size_t n = v->backend->n_pairs;
+  *pair = 0;
+  if (!n) return diag_set(d, TN_ERR_UNSUPPORTED, "device %s has no compiler", v->name);
+  for (size_t i = 0; i < n && n > 1; i++) {
+    if (device_target_check_pair(v, i, compiler, d)) continue;
+    *pair = i;
+    break;
+  }
+  diag_clear(d);
+  return TN_OK;
+}
+
+/** Finds the pair of a name, "RENDERER/COMPILER". */
 static tn_status find_pair(const tn_device *v, const char *name, size_t *pair, diag *d) {
   char known[256] = "";
   for (size_t i = 0; i < v->backend->n_pairs; i++) {
@@ -50,11 +71,10 @@ static tn_status find_pair(const tn_device *v, const char *name, size_t *pair, d
     char text[128];
     snprintf(text, sizeof text, "%s/%s", p->renderer->name, p->compiler->name);
     *pair = i;
-    if (!name || !strcmp(name, text)) return TN_OK;
+    if (!strcmp(name, text)) return TN_OK;
     size_t n = strlen(known);
     snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", text);
   }
-  if (!name) return diag_set(d, TN_ERR_UNSUPPORTED, "device %s has no compiler", v->name);
   return diag_set(d, TN_ERR_ARGUMENT,
                   "device %s has no renderer/compiler pair \"%s\"; available: %s", v->name, name,
                   *known ? known : "none");
@@ -142,7 +162,8 @@ tn_status device_target_find(tn_device *v, const device_target_desc *desc,
   if (!desc) desc = &all_open;
   *out = NULL;
   size_t pair;
-  tn_status status = find_pair(v, desc->pair, &pair, d);
+  tn_status status = desc->pair ? find_pair(v, desc->pair, &pair, d)
+                                : find_present_pair(v, desc->compiler, &pair, d);
   if (status) return status;
   mutex_lock(&v->lock);
   device_target *t = v->targets;

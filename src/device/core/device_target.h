@@ -37,10 +37,15 @@ struct device_target {
 
 /** A description of a target; NULL leaves a choice open. */
 typedef struct device_target_desc {
-  const char *pair;     /* "RENDERER/COMPILER"; else the backend's first */
+  const char *pair;     /* "RENDERER/COMPILER"; else the first that is present */
   const char *limit;    /* as tn_open_desc's `cpu` */
   const char *compiler; /* as tn_open_desc's */
 } device_target_desc;
+
+/** TN_OK if a pair is present on this machine; else the reason why not. `compiler` is the name in a
+    description. */
+tn_status device_target_check_pair(const tn_device *device, size_t pair, const char *compiler,
+                                   diag *d);
 
 /** The target of a description (NULL: all choices open). Lives as long as the device. */
 tn_status device_target_find(tn_device *device, const device_target_desc *desc,

@@ -163,6 +163,20 @@ tn_status cc_find(cc *c, const char *name, arena *a, diag *d) {
                   colon, why.text, install_hint);
 }
 
+tn_status cc_check_present(const char *name, arena *a, diag *d) {
+  word_list command = {0};
+  for (size_t i = 0; i < (name ? 1 : DEFAULT_NAMES); i++) {
+    command = split_words(name ? name : default_names[i], a);
+    if (command.at[0] && process_find(a, command.at[0])) return TN_OK;
+  }
+  if (name)
+    return diag_set(d, TN_ERR_COMPILE,
+                    "the C compiler \"%.200s\" (%s) does not start: there is no program \"%.200s\"",
+                    name, name_origin(name), command.at[0] ? command.at[0] : "");
+  return diag_set(d, TN_ERR_COMPILE, "no C compiler found (tried cc, gcc and clang): %s",
+                  install_hint);
+}
+
 static void add_file_fingerprint(str *s, const char *path) {
   struct stat f;
   if (stat(path, &f)) return;

@@ -42,6 +42,10 @@ typedef struct cc_object {
    the message says which to install. Raises when `a` is out of memory. */
 tn_status cc_find(cc *c, const char *name, arena *a, diag *d);
 
+/** Tells whether cc_find has a program to try, without starting it. TN_ERR_COMPILE if not. Raises
+    when `a` is out of memory. */
+tn_status cc_check_present(const char *name, arena *a, diag *d);
+
 /** A fingerprint of the compiler that cc_find would find, without starting it: path, device, inode,
     size and times of each program that `name` may stand for, also of those further on along the
    PATH, as one of them may start the next. A script that starts another compiler by its path hides

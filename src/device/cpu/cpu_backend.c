@@ -228,6 +228,28 @@ static tn_status compiler_stamp(void *device, const char *name, tn_output *stamp
   return status;
 }
 
+/** A search for a compiler, which may raise. */
+typedef struct presence {
+  const char *name;
+  arena arena;
+  diag *diag;
+} presence;
+
+static void check_presence(void *arg) {
+  presence *s = arg;
+  if (cc_check_present(s->name, &s->arena, s->diag)) diag_rethrow(s->diag);
+}
+
+static tn_status compiler_present(void *device, const char *name, tn_failure *f) {
+  diag d = {0};
+  presence s = {.name = name, .diag = &d};
+  arena_init(&s.arena, &((cpu *)device)->mem, &d);
+  tn_status status = diag_catch(&d, check_presence, &s);
+  if (status) *f = d.failure;
+  arena_free(&s.arena);
+  return status;
+}
+
 static void compiler_close(void *arg) {
   compiler *c = arg;
   arena_free(&c->arena);
@@ -439,7 +461,7 @@ static const tn_compiler cc_compiler = {.size = sizeof cc_compiler,
                                         .lasting = true,
                                         .stamp = compiler_stamp};
 
-static const tn_pair pairs[] = {{&c_renderer, &cc_compiler}};
+static const tn_pair pairs[] = {{&c_renderer, &cc_compiler, compiler_present}};
 
 const tn_backend cpu_backend = {.size = sizeof cpu_backend,
                                 .name = "CPU",

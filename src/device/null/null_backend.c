@@ -113,7 +113,7 @@ static const tn_renderer renderer = {
 static const tn_compiler compiler = {
     .size = sizeof compiler, .name = "null", .key = null_key, .compile = null_compile};
 
-static const tn_pair pairs[] = {{&renderer, &compiler}};
+static const tn_pair pairs[] = {{&renderer, &compiler, NULL}};
 
 const tn_backend null_backend = {.size = sizeof null_backend,
                                  .name = "NULL",

@@ -268,39 +268,59 @@ void registry_free_description(registry *r, device_description *k) {
   mem_strfree(&r->mem, k->about);
   mem_strfree(&r->mem, k->absent);
   mem_strfree(&r->mem, k->pairs);
+  mem_strfree(&r->mem, k->absent_pairs);
   mem_free(&r->mem, k, sizeof *k);
 }
 
-/** TN_OK if a pair works: its compiler can be opened. */
-static tn_status open_pair(tn_device *v, const char *name, const char *compiler, diag *d) {
+/** TN_OK if a pair works: it is present, and its compiler can be opened. */
+static tn_status open_pair(tn_device *v, size_t pair, const char *name, const char *compiler,
+                           diag *d) {
   const device_target *target;
   void *opened;
   const device_target_desc desc = {.pair = name, .compiler = compiler};
-  tn_status status = device_target_find(v, &desc, &target, d);
+  tn_status status = device_target_check_pair(v, pair, compiler, d);
+  if (!status) status = device_target_find(v, &desc, &target, d);
   return status ? status : device_target_open_compiler(target, &opened, d);
 }
 
-/** Lists the pairs that work, with spaces between; fails as the last one does if none works. */
+/** Texts about the pairs of a device. */
+typedef struct pair_lists {
+  tn_output usable, absent; /* names with spaces between; lines of names and reasons */
+} pair_lists;
+
+static void list_pair(pair_lists *l, tn_device *v, size_t pair, const char *compiler, diag *d) {
+  const tn_pair *p = &v->backend->pairs[pair];
+  char text[DIAG_TEXT_BYTES + 160];
+  int n = snprintf(text, sizeof text, "%.60s/%.60s", p->renderer->name, p->compiler->name);
+  if (!open_pair(v, pair, text, compiler, d)) {
+    if (l->usable.n) tn_output_add(&l->usable, " ", 1);
+    tn_output_add(&l->usable, text, (size_t)n);
+    return;
+  }
+  n += snprintf(text + n, sizeof text - (size_t)n, ": %s", d->text);
+  for (char *c = text; *c; c++)
+    if (*c == '\n') *c = ' '; /* a reason is one line */
+  if (l->absent.n) tn_output_add(&l->absent, "\n", 1);
+  tn_output_add(&l->absent, text, (size_t)n);
+}
+
+/** Lists the pairs that work and those that do not; fails as the last one does if none works. */
 static tn_status list_pairs(registry *r, device_description *k, const char *compiler, diag *d) {
   tn_device *v;
-  tn_output names = output_new(&r->mem);
+  pair_lists l = {output_new(&r->mem), output_new(&r->mem)};
   mutex_lock(&r->lock);
   tn_status status = get_device(r, k->id.backend, k->id.index, &v, d);
   mutex_unlock(&r->lock);
-  for (size_t i = 0; i < k->id.backend->n_pairs && !status; i++) {
-    const tn_pair *p = &k->id.backend->pairs[i];
-    char name[128];
-    int n = snprintf(name, sizeof name, "%s/%s", p->renderer->name, p->compiler->name);
-    if (open_pair(v, name, compiler, d)) continue;
-    if (names.n) tn_output_add(&names, " ", 1);
-    tn_output_add(&names, name, (size_t)n);
-  }
+  for (size_t i = 0; i < k->id.backend->n_pairs && !status; i++) list_pair(&l, v, i, compiler, d);
   if (!status) {
-    k->pairs = mem_strdup(&r->mem, output_text(&names));
-    if (names.failed || !k->pairs) status = diag_set(d, TN_ERR_MEMORY, "out of memory");
-    if (!status && !names.n) status = d->status ? d->status : TN_ERR_UNSUPPORTED;
+    k->pairs = mem_strdup(&r->mem, output_text(&l.usable));
+    k->absent_pairs = mem_strdup(&r->mem, output_text(&l.absent));
+    if (l.usable.failed || l.absent.failed || !k->pairs || !k->absent_pairs)
+      status = diag_set(d, TN_ERR_MEMORY, "out of memory");
+    if (!status && !l.usable.n) status = d->status ? d->status : TN_ERR_UNSUPPORTED;
   }
-  output_free(&names);
+  output_free(&l.usable);
+  output_free(&l.absent);
   return status;
 }
 
@@ -328,7 +348,9 @@ tn_status registry_probe(registry *r, const device_id *id, const char *compiler,
   tn_status status = probe_device(r, k, compiler, &why);
   if (status) k->absent = mem_strdup(&r->mem, why.text[0] ? why.text : tn_status_text(status));
   if (!k->pairs) k->pairs = mem_strdup(&r->mem, "");
-  if (status != TN_ERR_MEMORY && k->pairs && (!status || k->absent)) return TN_OK;
+  if (!k->absent_pairs) k->absent_pairs = mem_strdup(&r->mem, "");
+  bool is_complete = k->pairs && k->absent_pairs && (!status || k->absent);
+  if (status != TN_ERR_MEMORY && is_complete) return TN_OK;
   registry_free_description(r, k);
   *out = NULL;
   return diag_set(d, TN_ERR_MEMORY, "out of memory");

@@ -52,6 +52,7 @@ typedef struct device_description {
   device_id id;
   char name[48];
   char *about, *absent, *pairs; /* absent: NULL if the device can be used */
+  char *absent_pairs;
   uint64_t bytes;
   struct device_description *next; /* in a list of the caller's */
 } device_description;

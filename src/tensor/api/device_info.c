@@ -1,6 +1,7 @@
 /* Public functions on devices: tn_device_get lists them, tn_device_open opens one, tn_backend_add
    adds a backend. Descriptions stay until the context closes, as callers hold their strings. */
 #include "device/registry/device_registry.h"
+#include "device/registry/load_backend.h"
 
 #include "tensor/context/context.h"
 #include "tensor/context/descriptor.h"
@@ -21,7 +22,8 @@ static tn_status describe_device(tn_context *c, const device_id *id,
   tn_status s = registry_probe(c->registry, id, compiler, &now, &c->diag);
   if (s != TN_OK) return s;
   bool is_same = k && now->absent && !strcmp(k->absent, now->absent) &&
-                 !strcmp(k->about, now->about) && !strcmp(k->pairs, now->pairs);
+                 !strcmp(k->about, now->about) && !strcmp(k->pairs, now->pairs) &&
+                 !strcmp(k->absent_pairs, now->absent_pairs);
   if (is_same) {
     registry_free_description(c->registry, now);
     return TN_OK;
@@ -44,7 +46,8 @@ tn_status tn_device_get(tn_context *c, size_t i, tn_device_info *info) {
   } else {
     s = describe_device(c, &id, &k);
     if (s == TN_OK) {
-      const tn_device_info found = {sizeof found, k->name, k->about, k->absent, k->pairs, k->bytes};
+      const tn_device_info found = {sizeof found, k->name,  k->about,       k->absent,
+                                    k->pairs,     k->bytes, k->absent_pairs};
       s = descriptor_write(&c->diag, info, &found, sizeof found, "tn_device_info");
     }
     if (s != TN_OK) context_fail(c, "device_get", NULL, 0);
@@ -68,13 +71,25 @@ tn_status tn_device_open(tn_context *c, const char *name, tn_device **device, tn
   return s;
 }
 
-tn_status tn_backend_add(tn_context *c, const tn_backend *backend) {
+/** Registers a backend, or loads it from a path if it is NULL. */
+static tn_status add_backend(tn_context *c, const tn_backend *backend, const char *path) {
   tn_status s = context_acquire(c);
   if (s != TN_OK) return s;
-  if (!c->registry)
+  if (!c->registry) {
     s = context_report_again(c, c->failures.of_open);
-  else if ((s = registry_add_backend(c->registry, backend, &c->diag)) != TN_OK)
-    context_fail(c, "backend_add", NULL, 0);
+  } else {
+    s = path ? load_backend(path, &backend, &c->diag) : TN_OK;
+    if (s == TN_OK) s = registry_add_backend(c->registry, backend, &c->diag);
+    if (s != TN_OK) context_fail(c, path ? "backend_load" : "backend_add", NULL, 0);
+  }
   context_release(c);
   return s;
+}
+
+tn_status tn_backend_add(tn_context *c, const tn_backend *backend) {
+  return add_backend(c, backend, NULL);
+}
+
+tn_status tn_backend_load(tn_context *c, const char *path) {
+  return add_backend(c, NULL, path ? path : "");
 }

@@ -6,6 +6,7 @@
 #include "device/core/device_target.h"
 #include "device/memory/caching_allocator.h"
 #include "device/queue/queue.h"
+#include "device/registry/load_backend.h"
 #include "device/threads/thread_pool.h"
 #include "tensor/api/scope.h"
 #include "tensor/context/context.h"
@@ -65,6 +66,7 @@ static void read_environment(tn_open_desc *o, diag *d) {
   o->device = string_option(o, o->device, "TENON_DEVICE");
   o->cache_dir = string_option(o, o->cache_dir, "TENON_CACHE");
   o->tuned = string_option(o, o->tuned, "TENON_TUNED");
+  o->backends = string_option(o, o->backends, "TENON_BACKEND");
   o->pair = string_option(o, o->pair, "TENON_PAIR");
   o->cpu = string_option(o, o->cpu, "TENON_CPU");
   o->dump = string_option(o, o->dump, "TENON_DUMP");
@@ -112,9 +114,27 @@ static tn_status open_registry(tn_context *c, const tn_open_desc *o, diag *d) {
   return s == TN_OK && !kernel_cache_of(c->registry) ? TN_ERR_MEMORY : s;
 }
 
+/** Loads the backends of a list of paths. */
+static tn_status load_backends(tn_context *c, const char *paths, diag *d) {
+  tn_status s = TN_OK;
+  for (const char *at = paths; at && *at && s == TN_OK;) {
+    const tn_backend *backend;
+    size_t n = strcspn(at, ":");
+    char path[4096];
+    if (n >= sizeof path) return diag_set(d, TN_ERR_ARGUMENT, "the path of a backend is too long");
+    memcpy(path, at, n);
+    path[n] = 0;
+    if (n) s = load_backend(path, &backend, d);
+    if (n && s == TN_OK) s = registry_add_backend(c->registry, backend, d);
+    at += n + (at[n] == ':');
+  }
+  return s;
+}
+
 static tn_status open_device(tn_context *c, const tn_open_desc *o, diag *d) {
   tn_status s = dump_parse_option(&c->reports.dump, c->options.dump_text, d);
   if (s == TN_OK) s = open_registry(c, o, d);
+  if (s == TN_OK) s = load_backends(c, o->backends, d);
   if (s == TN_OK) s = registry_open_device(c->registry, c->options.device_name, &c->device, d);
   const device_target_desc target = {
       .pair = c->options.pair, .limit = c->options.cpu, .compiler = o->compiler};
