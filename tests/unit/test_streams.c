@@ -286,6 +286,47 @@ static void a_lost_device_is_named(void **state) {
   tn_signal_free(then);
 }
 
+static void *resume_soon(void *arg) {
+  (void)arg;
+  usleep(20000);
+  atomic_store(&ref_is_paused, false);
+  return NULL;
+}
+
+/** A wait that was left to the device, for a signal whose device is lost after that. */
+static void a_loss_reaches_waits_left_to_the_device(void **state) {
+  fixture *f = *state;
+  pthread_t t;
+  tn_queue *q = new_queue(f, f->ref[1], TN_QUEUE_COMPUTE);
+  tn_queue *next = new_queue(f, f->ref[0], TN_QUEUE_COMPUTE);
+  tn_signal *s = new_signal(f, f->cpu[0]), *then = new_signal(f, f->cpu[0]);
+  tn_span span, other;
+  tn_buffer *b = new_buffer(f, f->ref[1], 64, &span), *c = new_buffer(f, f->ref[0], 64, &other);
+  atomic_store(&ref_is_paused, true);
+  tn_queue_fill(q, &span, 1);
+  tn_queue_signal(q, s, 1);
+  submit(f, q);
+  tn_queue_wait(next, s, 1);
+  tn_queue_fill(next, &other, 1);
+  tn_queue_signal(next, then, 1);
+  submit(f, next);
+  atomic_store(&ref_is_lost[1], true);
+  pthread_create(&t, NULL, resume_soon, NULL);
+  assert_int_equal(tn_signal_wait(then, 1, MINUTE_NS, &f->failure), TN_ERR_DEVICE);
+  assert_non_null(strstr(f->failure.text, "REF:1"));
+  pthread_join(t, NULL);
+  tn_queue_fill(next, &other, 2);
+  tn_queue_signal(next, then, 2);
+  submit(f, next); /* REF:0 is not lost */
+  await(f, then, 2);
+  tn_queue_free(q);
+  tn_queue_free(next);
+  tn_buffer_release(b);
+  tn_buffer_release(c);
+  tn_signal_free(s);
+  tn_signal_free(then);
+}
+
 static void lack_of_staging_memory_is_told(void **state) {
   fixture *f = *state;
   tn_span span;
@@ -478,15 +519,12 @@ static void kernels_and_copies_overlap(void **state) {
 
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-  const struct CMUnitTest tests[] = {TEST(the_device_waits_for_promises),
-                                     TEST(a_promise_is_of_its_value_alone),
-                                     TEST(signals_outlive_queues),
-                                     TEST(large_copies),
-                                     TEST(a_lost_device_is_named),
-                                     TEST(lack_of_staging_memory_is_told),
-                                     TEST(signals_of_other_contexts_are_refused),
-                                     TEST(an_endless_wait_is_named),
-                                     TEST(devices_pass_a_buffer),
-                                     TEST(kernels_and_copies_overlap)};
+  const struct CMUnitTest tests[] = {
+      TEST(the_device_waits_for_promises),  TEST(a_promise_is_of_its_value_alone),
+      TEST(signals_outlive_queues),         TEST(large_copies),
+      TEST(a_lost_device_is_named),         TEST(a_loss_reaches_waits_left_to_the_device),
+      TEST(lack_of_staging_memory_is_told), TEST(signals_of_other_contexts_are_refused),
+      TEST(an_endless_wait_is_named),       TEST(devices_pass_a_buffer),
+      TEST(kernels_and_copies_overlap)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

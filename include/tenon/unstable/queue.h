@@ -73,8 +73,8 @@ TN_API tn_status tn_buffer_import(tn_device *device, void *data, uint64_t bytes,
 TN_API tn_status tn_buffer_view(tn_buffer *base, uint64_t offset, uint64_t bytes,
                                 tn_buffer **buffer, tn_failure *failure);
 
-/** Increment and decrement the reference count; at 0 the memory is freed. NULL is allowed. Any
-    thread. */
+/** Increment and decrement the reference count; at 0 the memory is freed, when all that was
+    submitted to queues of its device until then is done. NULL is allowed. Any thread. */
 TN_API tn_buffer *tn_buffer_retain(tn_buffer *buffer);
 TN_API void tn_buffer_release(tn_buffer *buffer);
 
