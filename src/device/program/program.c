@@ -61,7 +61,9 @@ tn_status program_prepare(const tn_program *p, const tn_launch *l, tn_work *w, t
   diag_clear(&d);
   tn_status status = check_launch(p, l, f);
   if (status) return status;
-  *w = (tn_work){.kind = TN_WORK_EXEC, .program = p->handle, .launch = l};
+  w->kind = TN_WORK_EXEC; /* the members of other kinds stay as they are: this is done often */
+  w->program = p->handle;
+  w->launch = l;
   if (launch_grid_eval(&p->sizes, l->values, w->global, w->local, &d))
     return tn_fail(f, d.status, "kernel %s: %s", p->name, d.text);
   return check_scratch_buffer(p, l, w->global, f);
