@@ -5,6 +5,7 @@ set(layers ${TENON_LAYERS})
 list(REMOVE_ITEM layers base)
 foreach(layer IN LISTS layers)
   file(GLOB_RECURSE found CONFIGURE_DEPENDS src/${layer}/*.c)
+  list(FILTER found EXCLUDE REGEX "/device/llvm/")   # a module of its own
   list(APPEND sources ${found})
 endforeach()
 

@@ -10,6 +10,10 @@ if(TARGET tenon_command)
   install(TARGETS tenon_command)
 endif()
 
+if(TARGET tenon_llvm)
+  install(TARGETS tenon_llvm DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
+
 install(EXPORT tenon DESTINATION "${config_dir}" NAMESPACE tenon:: FILE tenon-targets.cmake)
 configure_package_config_file(cmake/tenon-config.cmake.in
   "${PROJECT_BINARY_DIR}/tenon-config.cmake" INSTALL_DESTINATION "${config_dir}")

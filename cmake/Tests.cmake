@@ -26,10 +26,15 @@ if(NOT TENON_PYTHON OR TENON_PYTHON STREQUAL found_python)
 endif()
 message(STATUS "Python of the tests: ${TENON_PYTHON}")
 
+set(llvm_module off)
+if(TARGET tenon_llvm)
+  set(llvm_module "$<TARGET_FILE:tenon_llvm>")
+endif()
 set(test_environment
   "TENON_CACHE=off"
   "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/cache"   # for programs that ignore TENON_CACHE
   "TENON_SANITIZE=${TENON_SANITIZE}"
+  "TENON_LLVM=${llvm_module}"
   "UBSAN_OPTIONS=print_stacktrace=1"
   "TSAN_OPTIONS=second_deadlock_stack=1")
 

@@ -2,6 +2,7 @@
 # Installs what Tenon needs on Debian 12, and only what is missing.
 #
 #   scripts/setup.sh            to build and use it
+#   scripts/setup.sh --llvm     with the LLVM module besides, which compiles kernels faster than gcc
 #   scripts/setup.sh --tests    to test it too
 #   scripts/setup.sh --bench    to measure it beside others; who cannot be had is left out
 #
@@ -16,14 +17,15 @@ build=(
   python3 python3-pip
 )
 bench=(clang-14 libdnnl-dev libopenblas-dev python3-venv)
+llvm=(g++ llvm-19-dev)
 tests=(g++ clang-14 libclang-rt-14-dev llvm-14 clang-format-14 libcmocka-dev python3-venv z3)
 
 fail() { echo "setup: $*" >&2; exit 1; }
 
 case ${1-} in
-'' | --tests | --bench) purpose=${1-} ;;
--h | --help) sed -n '2,8s/^# \?//p' scripts/setup.sh; exit ;;
-*) echo "usage: setup.sh [--tests|--bench]" >&2; exit 2 ;;
+'' | --llvm | --tests | --bench) purpose=${1-} ;;
+-h | --help) sed -n '2,9s/^# \?//p' scripts/setup.sh; exit ;;
+*) echo "usage: setup.sh [--llvm|--tests|--bench]" >&2; exit 2 ;;
 esac
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
@@ -89,8 +91,11 @@ command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
 
 case $purpose in
 '') install_packages "${build[@]}" ;;
+--llvm) install_packages "${build[@]}" "${llvm[@]}" ;;
 --tests)
   install_packages "${build[@]}" "${tests[@]}"
+  (install_packages "${llvm[@]}") ||
+    echo "setup: ${llvm[*]} cannot be installed: the LLVM module is left out, and its tests are skipped" >&2
   install_test_packages
   ;;
 --bench)

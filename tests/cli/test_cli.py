@@ -252,7 +252,8 @@ class CommandLine(Case):
     def test_the_log_is_shown_on_demand(self):
         work = ("bench", "add:4x4", "--repeat", "1")
         self.assertEqual(tenon(*work).stderr, "")
-        self.assertRegex(tenon(*work, "-v").stderr, r"\Atenon bench: device CPU:0, c/cc for \S+\n\Z")
+        self.assertRegex(tenon(*work, "-v").stderr,
+                         r"\Atenon bench: device CPU:0, (c/cc|llvm/llvm) for \S+\n\Z")
         for how in (("-vv",), ("-v", "-v"), ("-v", "-vv")):
             said = tenon(*work, *how, env=environment(TENON_CACHE="off")).stderr
             self.assertRegex(said, r"(?m)^tenon bench: kernel tn_[0-9a-f]+: compiled in [0-9.]+ ms$")
@@ -270,8 +271,9 @@ class CommandLine(Case):
 
     def test_help_names_the_variables_that_are_heeded(self):
         self.assertEqual(set(re.findall(r"\b[A-Z]+_[A-Z_]+\b", tenon("help").stdout)),
-                         {"TENON_DEVICE", "TENON_BACKEND", "TENON_THREADS", "TENON_PAIR", "TENON_CPU", "TENON_MATH",
-                          "TENON_DUMP", "TENON_CC", "TENON_CACHE", "TENON_TUNED", "XDG_CACHE_HOME",
+                         {"TENON_DEVICE", "TENON_BACKEND", "TENON_THREADS", "TENON_PAIR", "TENON_CPU",
+                          "TENON_MATH", "TENON_DUMP", "TENON_CC", "TENON_LLVM", "TENON_CACHE",
+                          "TENON_TUNED", "XDG_CACHE_HOME",
                           "NO_COLOR"})
         said = tenon("help").stdout.split("environment:")[1]
         self.assertLessEqual({"CC", "HOME", "PATH", "TERM"}, set(re.findall(r"\b[A-Z]+\b", said)))
@@ -562,7 +564,7 @@ class Devices(Case):
 
     def test_a_machine_without_a_compiler_is_told(self):
         self.file("env").symlink_to(shutil.which("env"))
-        without = environment(PATH=str(self.folder), CC="")
+        without = environment(PATH=str(self.folder), CC="", TENON_LLVM="off")
         done = tenon("devices", env=without)
         self.assertIn("cannot be used", done.stdout)
         told = json.loads(tenon("devices", "--json", env=without).stdout)
@@ -577,7 +579,8 @@ class Devices(Case):
                     done = tenon(*work, status=1, env=environment(**{name: words}))
                     self.assertIn(f'"{words}" ({name})', done.stderr)
         tenon(*work, env=environment(CC="gcc -m32", TENON_CC="gcc"))
-        done = tenon("devices", env=environment(CC="gcc -m32", TENON_CC="no-such-cc"))
+        done = tenon("devices", env=environment(CC="gcc -m32", TENON_CC="no-such-cc",
+                                                TENON_LLVM="off"))
         self.assertIn('the C compiler "no-such-cc" (TENON_CC) does not start', done.stdout)
         done = tenon(*work, status=1, env=environment(TENON_CC="no-such-cache gcc"))
         self.assertIn('"no-such-cache gcc" (TENON_CC)', done.stderr)
@@ -1173,7 +1176,7 @@ class Run(Case):
         self.assertIn(f'cannot write "{out}"', done.stderr)
         self.assertIn("the limit is 1000000 bytes", done.stderr)
         self.assertEqual([p.name for p in self.folder.iterdir()], ["binary.onnx"])
-        done = tenon("bench", "add:4x4", status=1,
+        done = tenon("bench", "add:4x4", status=1, env=environment(TENON_PAIR="c/cc"),
                      preexec_fn=lambda: limit_files(1000))
         self.assertIn("the limit is 1000 bytes", done.stderr)
 
@@ -1542,7 +1545,7 @@ class Explain(Chain):
         said = self.explain("--kernel", "1").stdout
         self.assertIn("kernel    1\n", said)
         self.assertNotIn("of peak", said)
-        self.assertRegex(said, r"(?s)void \w+\(.*\{.*\}")
+        self.assertRegex(said, r"(?s)(void \w+|define void @\w+)\(.*\{.*\}")
         self.misuse("explain", self.chain(), "--input=a=2x48", "--kernel", "99",
                     says="chain.onnx has ")
         self.misuse("explain", self.chain(), "--kernel", "0", says="--kernel must be a number")

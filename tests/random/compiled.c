@@ -1,7 +1,8 @@
-/* Compiles random graphs for the CPU with gcc and with clang, runs the executables with one to
-   three workers, and compares their outputs bit by bit with the results of the linear-program
-   interpreter. One executable in 16 is built a second time, and must then come from the disk cache.
-   The device claims tiny caches, so that small arrays reach what is meant for large ones. */
+/* Compiles random graphs for the CPU with gcc, with clang and by the LLVM module, runs the
+   executables with one to three workers, and compares their outputs bit by bit with the results of
+   the linear-program interpreter. One executable in 16 is built a second time, and must then come
+   from the disk cache. The device claims tiny caches, so that small arrays reach what is meant for
+   large ones. */
 #include "compiled.h"
 
 #include "device/memory/span.h"
@@ -29,6 +30,7 @@ static double now(void) {
 static const tn_hardware small = {
     .l1_bytes = 4096, .l3_bytes = 4096, .l3_cores = 2, .line_bytes = 16, .cores = 2};
 
+/** `name`: a C compiler, or NULL for the LLVM module. */
 static bool open_one(compiled *c, const char *name) {
   size_t i = c->n;
   tn_device *device;
@@ -37,13 +39,15 @@ static bool open_one(compiled *c, const char *name) {
                     &c->d))
     return false;
   if (registry_open_device(c->tables[i], "CPU", &device, &c->d) ||
-      device_target_find(device, &(device_target_desc){.compiler = name}, &c->targets[i], &c->d) ||
+      device_target_find(
+          device, &(device_target_desc){.pair = name ? "c/cc" : "llvm/llvm", .compiler = name},
+          &c->targets[i], &c->d) ||
       device_target_open_compiler(c->targets[i], &compiler, &c->d)) {
     registry_close(c->tables[i]);
     return false;
   }
   ((device_target *)c->targets[i])->target.hardware = small;
-  c->names[i] = name;
+  c->names[i] = name ? name : "LLVM";
   c->n++;
   return true;
 }
@@ -79,11 +83,11 @@ static void close_disk(compiled *c) {
 }
 
 bool compiled_open(compiled *c) {
-  static const char *const all[COMPILERS][3] = {{"gcc", "gcc-12", NULL},
-                                                {"clang", "clang-14", NULL}};
-  for (size_t i = 0; i < COMPILERS; i++)
+  static const char *const all[][3] = {{"gcc", "gcc-12", NULL}, {"clang", "clang-14", NULL}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     for (const char *const *name = all[i]; *name; name++)
       if (open_one(c, *name)) break;
+  if (!open_one(c, NULL)) printf("without LLVM: %s\n", c->d.text);
   return open_disk(c) && c->n > 0;
 }
 

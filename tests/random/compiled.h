@@ -1,6 +1,6 @@
-/* Compiles random graphs for the CPU with gcc and with clang, runs the executables with one to
-   three workers, and compares their outputs bit by bit with the results of the linear-program
-   interpreter. */
+/* Compiles random graphs for the CPU with gcc, with clang and by the LLVM module, runs the
+   executables with one to three workers, and compares their outputs bit by bit with the results of
+   the linear-program interpreter. */
 #ifndef TENON_TESTS_RANDOM_COMPILED_H
 #define TENON_TESTS_RANDOM_COMPILED_H
 
@@ -9,9 +9,9 @@
 #include "compile/disk_cache.h"
 #include "device/registry/device_registry.h"
 
-enum { COMPILERS = 2 };
+enum { COMPILERS = 3 };
 
-/** The CPU device with each C compiler. */
+/** The CPU device with each compiler. */
 typedef struct compiled {
   diag d;
   const char *names[COMPILERS];
@@ -27,7 +27,7 @@ typedef struct compiled {
   char remark[1024];
 } compiled;
 
-/** Opens gcc and clang, as far as installed; false and a message if neither is. Does not raise. */
+/** Opens those compilers that are installed; false and a message if none is. Does not raise. */
 bool compiled_open(compiled *c);
 void compiled_close(compiled *c);
 

@@ -440,7 +440,7 @@ static void targets(void **state) {
   device_target_desc wrong = {.pair = "c/gcc"};
   assert_int_equal(device_target_find(cpu, &wrong, &least, &f->diag), TN_ERR_ARGUMENT);
   assert_string_equal(f->diag.text, "device CPU:0 has no renderer/compiler pair "
-                                    "\"c/gcc\"; available: c/cc");
+                                    "\"c/gcc\"; available: llvm/llvm, c/cc");
   assert_null(least);
   wrong = (device_target_desc){.limit = "pentium"};
   assert_int_equal(device_target_find(cpu, &wrong, &least, &f->diag), TN_ERR_ARGUMENT);
@@ -1201,6 +1201,7 @@ static void memory_may_run_out_anywhere(void **state) {
 }
 
 int main(void) {
+  setenv("TENON_LLVM", "off", 1); /* so the default pair is C's */
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {TEST(devices_by_name),
                                      TEST(names_that_are_none),

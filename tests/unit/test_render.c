@@ -1,6 +1,7 @@
-/* Tests the C renderer: linear programs made by hand are rendered, compiled by gcc and by clang,
-   for a baseline machine and for this one, run, and compared bit by bit with the interpreter. Also
-   checks the source text, the assembly and that compilers give no warnings. */
+/* Tests the renderers: linear programs made by hand are rendered as C and for LLVM, compiled by
+   gcc, clang and the LLVM module, for a baseline machine and for this one, run, and compared bit by
+   bit with the interpreter. Also checks the source text, the assembly and that compilers give no
+   warnings. */
 #include "base/file.h"
 #include "base/process.h"
 #include "base/vec.h"
@@ -8,6 +9,8 @@
 #include "compile/program_spec.h"
 #include "device/cpu/c_compiler.h"
 #include "device/cpu/elf_loader.h"
+#include "device/cpu/isa_level.h"
+#include "device/cpu/llvm_loader.h"
 #include "ir/core/binder.h"
 #include "ir/core/scalar_eval.h"
 #include "ir/core/topo_sort.h"
@@ -15,6 +18,7 @@
 #include "ir/interp/interp.h"
 #include "render/c/dialect.h"
 #include "render/c/render_c.h"
+#include "render/llvm/render_llvm.h"
 #include "support/fold_reduction.h"
 #include "support/graph_body.h"
 #include "support/temporary.h"
@@ -24,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PARAMS = 5, MOST_VARS = 3, MOST_CODES = 4 };
+enum { MOST_PARAMS = 5, MOST_VARS = 3, MOST_CODES = 7 };
 
 /** A kernel: its program, and memory of its params by slot. */
 typedef struct kernel {
@@ -44,6 +48,7 @@ typedef struct test {
   kernel *k; /* the kernel under construction */
   cc cc[2];
   size_t compilers;
+  const llvm_module *llvm; /* NULL: not there */
   uint64_t random;
   void (*body)(struct test *t);
 } test;
@@ -59,6 +64,11 @@ static void find_compilers(test *t) {
       print_message("without %s: %s\n", names[i], t->d.text);
   }
   assert_true(t->compilers > 0);
+  static bool is_told;
+  if (llvm_module_open(&t->llvm, &t->d) && !is_told) {
+    print_message("without LLVM: %s\n", t->d.text);
+    is_told = true;
+  }
 }
 
 static void call_body(void *arg) {
@@ -415,6 +425,58 @@ static variant variant_of(const cc *c, size_t i, bool scalars) {
   return (variant){"least machine", {NULL}};
 }
 
+/* LLVM. */
+
+static void add_object(void *user, const void *data, size_t bytes) {
+  str_add_bytes(user, data, bytes);
+}
+
+/** The text of all kernels. */
+static const char *llvm_source(test *t) {
+  str s = str_new(t->a);
+  render_llvm_prelude(&s);
+  for (size_t i = 0; i < t->kernels.n; i++) {
+    const kernel *k = t->kernels.at[i];
+    const node *linear = linear_of(t, k);
+    tn_program_spec spec = spec_of(t, linear);
+    spec.entry = k->entry;
+    render_llvm(linear, &spec, &s);
+  }
+  return str_text(&s);
+}
+
+static elf_image *compiled_by_llvm(test *t, const char *source, const isa_level *level) {
+  str object = str_new(t->a);
+  llvm_job job = {.text = source,
+                  .bytes = strlen(source),
+                  .cpu = level->llvm_cpu,
+                  .vector_bytes = level->vector_bytes,
+                  .add = add_object,
+                  .user = &object};
+  elf_image *elf;
+  if (t->llvm->compile(&job) != LLVM_COMPILED) fail_msg("%s", job.message);
+  if (elf_load(&elf, object.at, object.n, &mem_system, &t->d) != TN_OK) diag_rethrow(&t->d);
+  return elf;
+}
+
+/** Compiles all kernels for the levels that this machine has; returns their number. */
+static size_t compile_by_llvm(test *t, code codes[]) {
+  static const char *const names[] = {"x86-64", "x86-64-v3", NULL};
+  size_t n = 0;
+  const isa_level *last = NULL, *level;
+  if (!t->llvm) return 0;
+  const char *source = llvm_source(t);
+  for (size_t i = 0; i < 3; i++) {
+    if (names[i] && !isa_level_by_name(names[i])) continue; /* another architecture */
+    assert_int_equal(isa_level_find(names[i], &level, NULL), TN_OK);
+    if (level == last) continue;
+    codes[n++] =
+        (code){arena_printf(t->a, "LLVM, %s", level->name), compiled_by_llvm(t, source, level)};
+    last = level;
+  }
+  return n;
+}
+
 /** Compiles and runs all kernels made so far; `scalars`: their integers are mostly scalars. */
 static void check_with(test *t, bool scalars, int64_t workers) {
   const char *source = source_of(t);
@@ -428,6 +490,7 @@ static void check_with(test *t, bool scalars, int64_t workers) {
                           compiled(t, &t->cc[c], source, v.flags)};
     }
   }
+  n += compile_by_llvm(t, codes + n);
   for (size_t i = 0; i < t->kernels.n; i++) {
     t->k = t->kernels.at[i];
     check_kernel(t, t->k, codes, n, workers);

@@ -448,6 +448,7 @@ static void without_memory_for_them_weights_are_not_prepared(void **state) {
 #define WITH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void) {
+  setenv("TENON_LLVM", "off", 1); /* its memory is not that of loading */
   const struct CMUnitTest tests[] = {
       WITH(weights_come_from_anywhere),
       WITH(progress_is_told_once),

@@ -179,8 +179,8 @@ typedef struct tn_pair {
   const tn_renderer *renderer;
   const tn_compiler *compiler;
   /** Optional: tells whether the pair can be used on this machine, without loading or starting
-      anything, or fails with the reason why not. `compiler`: as in the compiler's `open`. A
-      device's first pair that is present is its default. Default: present. */
+      anything, or fails with the reason why not. `compiler`: as in the compiler's `open`; a pair is
+      absent where that names a compiler of another one. Default: present. */
   tn_status (*present)(void *device, const char *compiler, tn_failure *failure);
 } tn_pair;
 
@@ -277,7 +277,7 @@ typedef struct tn_stream_functions {
 struct tn_backend {
   size_t size;
   const char *name;     /**< name of its devices before the colon: "CUDA" of "CUDA:1" */
-  const tn_pair *pairs; /**< the first one that is present is the default */
+  const tn_pair *pairs; /**< the default is the first one that is present, or the last */
   size_t n_pairs;
 
   /** Optional: returns the number of devices to list. Default: 1. */

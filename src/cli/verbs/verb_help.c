@@ -48,12 +48,16 @@ static void print_command_help(void) {
   print_row("TENON_THREADS", "number of threads, as option --threads");
   print_row("TENON_BACKEND",
             "shared objects of backends, as option --backend, with colons between");
-  print_row("TENON_PAIR", "renderer and compiler of kernels: RENDERER/COMPILER");
+  print_row("TENON_PAIR",
+            "renderer and compiler of kernels: llvm/llvm or c/cc; default: the first,\n"
+            "if the LLVM module is there and no C compiler is named");
   print_row("TENON_CPU",
             "newest instruction set to use: x86-64, x86-64-v2, x86-64-v3 or x86-64-v4");
   print_row("TENON_MATH", "freedoms of float arithmetic: exact, contract, sum, default or fast");
   print_row("TENON_DUMP", "DIR:after:PASS writes the graph after a pass to DIR (* is every pass)");
-  print_row("TENON_CC, CC", "compiler of kernels, with its arguments; default: cc, gcc or clang");
+  print_row("TENON_CC, CC", "C compiler of kernels, with its arguments; default: cc, gcc or clang");
+  print_row("TENON_LLVM",
+            "file of the LLVM module, or off; default: tenon-llvm.so beside the library");
   print_row("TENON_CACHE", "folder of the disk cache, or off; default: $XDG_CACHE_HOME/tenon or\n"
                            "$HOME/.cache/tenon");
   print_row("TENON_TUNED", "file of tuned schedules, or off; default: tuned in the cache folder");

@@ -1,5 +1,6 @@
 /* Implements the CPU backend's table of functions: renders kernels to GNU C (render/c), compiles
-   them at an instruction set level (c_compiler) and loads the objects (elf_loader). A launch calls
+   them at an instruction set level (c_compiler), which is one of its pairs beside llvm_pair.c, and
+   loads the objects (elf_loader). A launch calls
    the kernel once, or once for each worker on the host's threads, with the worker's index among its
    values. */
 #include "device/cpu/cpu_backend.h"
@@ -7,12 +8,14 @@
 #include "base/arena.h"
 #include "device/core/output.h"
 #include "device/cpu/c_compiler.h"
+#include "device/cpu/cpu_device.h"
 #include "device/cpu/detect_caches.h"
 #include "device/cpu/elf_loader.h"
 #include "device/cpu/isa_level.h"
 #include "ir/core/ir.h"
 #include "render/c/dialect.h"
 #include "render/c/render_c.h"
+#include "render/llvm/render_llvm.h"
 #include "target/machine.h"
 
 #include <stdatomic.h>
@@ -47,14 +50,6 @@ enum {
 /** Bytes of a kernel's scratch arrays, for each worker: a part of the L2 cache. */
 enum { MOST_SCRATCH = MACHINE_CPU_SCRATCH_BYTES };
 
-/** A device. All CPU devices are the same processor. */
-typedef struct cpu {
-  mem mem;
-  tn_host host;
-  const char *lacks[OP_LIMIT + 2]; /* first fma, which only some levels lack; then those that C has
-                                      no form of */
-} cpu;
-
 /* ---- Devices ---- */
 
 static tn_status check_index(int32_t index, tn_failure *f) {
@@ -86,6 +81,7 @@ static tn_status cpu_open(int32_t index, const tn_host *host, void **device, tn_
   c->host = *host;
   rule_target lacks = {0};
   render_c_unsupported_ops(&c_gnu, &lacks);
+  render_llvm_unsupported_ops(&lacks);
   c->lacks[0] = op_name(OP_FMA);
   for (int o = 0, n = 1; o < OP_LIMIT; o++)
     if (rule_target_lacks_op(&lacks, (op)o)) c->lacks[n++] = op_name((op)o);
@@ -142,7 +138,7 @@ static tn_status cpu_import(void *device, void *data, uint64_t bytes, void **mem
 
 /* ---- Rendering ---- */
 
-static tn_status c_describe(void *device, const char *limit, tn_capabilities *caps, tn_failure *f) {
+tn_status cpu_describe(void *device, const char *limit, tn_capabilities *caps, tn_failure *f) {
   const isa_level *level;
   tn_status status = isa_level_find(limit, &level, f);
   if (status) return status;
@@ -449,7 +445,7 @@ static tn_status cpu_execute(void *device, const tn_work *work, tn_failure *f) {
 /* ---- The backend ---- */
 
 static const tn_renderer c_renderer = {
-    .size = sizeof c_renderer, .name = "c", .describe = c_describe, .render = c_render};
+    .size = sizeof c_renderer, .name = "c", .describe = cpu_describe, .render = c_render};
 
 static const tn_compiler cc_compiler = {.size = sizeof cc_compiler,
                                         .name = "cc",
@@ -461,7 +457,8 @@ static const tn_compiler cc_compiler = {.size = sizeof cc_compiler,
                                         .lasting = true,
                                         .stamp = compiler_stamp};
 
-static const tn_pair pairs[] = {{&c_renderer, &cc_compiler, compiler_present}};
+static const tn_pair pairs[] = {{&llvm_renderer, &llvm_compiler, llvm_present},
+                                {&c_renderer, &cc_compiler, compiler_present}};
 
 const tn_backend cpu_backend = {.size = sizeof cpu_backend,
                                 .name = "CPU",

@@ -9,8 +9,11 @@
 #include <string.h>
 
 /** A level by its row of target/machine.def. */
-#define LEVEL(row, name, flag, here) \
-  { name, flag, MACHINE_##row##_VECTOR_BYTES, MACHINE_##row##_REGISTERS, MACHINE_##row##_FMA, here }
+#define LEVEL(row, name, flag, cpu, here)                                                          \
+  {                                                                                                \
+    name, flag, cpu, MACHINE_##row##_VECTOR_BYTES, MACHINE_##row##_REGISTERS, MACHINE_##row##_FMA, \
+        here                                                                                       \
+  }
 
 static bool always(void) { return true; }
 
@@ -32,14 +35,15 @@ static bool has_v4(void) {
 }
 
 /* Lowest first. */
-static const isa_level levels[] = {LEVEL(X86_64, "x86-64", "-march=x86-64", always),
-                                   LEVEL(X86_64_V2, "x86-64-v2", "-march=x86-64-v2", has_v2),
-                                   LEVEL(X86_64_V3, "x86-64-v3", "-march=x86-64-v3", has_v3),
-                                   LEVEL(X86_64_V4, "x86-64-v4", "-march=x86-64-v4", has_v4)};
+static const isa_level levels[] = {
+    LEVEL(X86_64, "x86-64", "-march=x86-64", "x86-64", always),
+    LEVEL(X86_64_V2, "x86-64-v2", "-march=x86-64-v2", "x86-64-v2", has_v2),
+    LEVEL(X86_64_V3, "x86-64-v3", "-march=x86-64-v3", "x86-64-v3", has_v3),
+    LEVEL(X86_64_V4, "x86-64-v4", "-march=x86-64-v4", "x86-64-v4", has_v4)};
 #elif defined(__aarch64__)
-static const isa_level levels[] = {LEVEL(AARCH64, "aarch64", NULL, always)};
+static const isa_level levels[] = {LEVEL(AARCH64, "aarch64", NULL, "generic", always)};
 #else
-static const isa_level levels[] = {LEVEL(GENERIC, "generic", NULL, always)};
+static const isa_level levels[] = {LEVEL(GENERIC, "generic", NULL, "generic", always)};
 #endif
 
 enum { LEVELS = sizeof levels / sizeof *levels };

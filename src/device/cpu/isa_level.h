@@ -10,8 +10,9 @@
 
 /** The levels are those of the x86-64 psABI; other processors have one of their own. */
 typedef struct isa_level {
-  const char *name; /* "x86-64-v3" */
-  const char *flag; /* of the C compiler; NULL: its default */
+  const char *name;     /* "x86-64-v3" */
+  const char *flag;     /* of the C compiler; NULL: its default */
+  const char *llvm_cpu; /* LLVM's name of the processor */
   uint16_t vector_bytes;
   uint16_t registers; /* of that width */
   bool fma;           /* has a fused multiply-add */

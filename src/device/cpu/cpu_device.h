@@ -1,0 +1,26 @@
+/* The CPU device, as both of its renderer/compiler pairs see it. */
+#ifndef TENON_DEVICE_CPU_CPU_DEVICE_H
+#define TENON_DEVICE_CPU_CPU_DEVICE_H
+
+#include "base/mem.h"
+#include "ir/core/op.h"
+
+#include <tenon/unstable/backend.h>
+
+/** A device. All CPU devices are the same processor. */
+typedef struct cpu {
+  mem mem;
+  tn_host host;
+  const char *lacks[OP_LIMIT + 2]; /* first fma, which only some levels lack; then those that some
+                                      renderer has no form of */
+} cpu;
+
+/** Capabilities, which the pairs share: so they get the same programs. */
+tn_status cpu_describe(void *device, const char *limit, tn_capabilities *caps, tn_failure *f);
+
+/* The pair llvm/llvm. */
+extern const tn_renderer llvm_renderer;
+extern const tn_compiler llvm_compiler;
+tn_status llvm_present(void *device, const char *compiler, tn_failure *f); /* of tn_pair */
+
+#endif

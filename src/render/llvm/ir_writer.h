@@ -1,0 +1,79 @@
+/* Internal header of the LLVM renderer: the state of one function, and the functions that its
+   source files share. Values are texts: "%12", a constant, or an argument. */
+#ifndef TENON_RENDER_LLVM_IR_WRITER_H
+#define TENON_RENDER_LLVM_IR_WRITER_H
+
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "codegen/scratch_plan.h"
+#include "ir/core/topo_sort.h"
+
+#include <tenon/unstable/backend.h>
+
+/** A loop while it is written. */
+typedef struct llvm_loop {
+  const node *range;
+  uint32_t number; /* of its blocks */
+} llvm_loop;
+
+typedef struct llvm_writer {
+  arena *arena;
+  const tn_program_spec *spec;
+  scratch_plan scratch; /* offsets of the program's arrays in scratch memory */
+  map values;           /* instruction → its value (const char *) */
+  map registers;        /* ALLOC in registers → its number + 1 */
+  str head;             /* stack slots of registers and addresses of arrays */
+  str body;             /* instructions */
+  VEC(llvm_loop) open;  /* loops, innermost last */
+  VEC(uint64_t) cells;  /* register elements that have a slot: number << 32 | address */
+  uint32_t n_values, n_blocks, n_registers;
+  bool has_nontemporal; /* some store is non-temporal */
+} llvm_writer;
+
+/* llvm_types.c. */
+
+/** The name of a type in SSA values, where bool is i1, and in memory, where it is i8. */
+const char *llvm_type(llvm_writer *w, dtype t, unsigned lanes);
+const char *llvm_memory_type(llvm_writer *w, dtype t, unsigned lanes);
+static inline const char *llvm_type_of(llvm_writer *w, const node *n) {
+  return llvm_type(w, (dtype)n->dtype, n->lanes);
+}
+
+/** A constant with the same bits in each lane. */
+const char *llvm_constant(llvm_writer *w, dtype t, unsigned lanes, uint64_t bits);
+
+static inline bool llvm_is_float(dtype t) { return t == DT_F32 || t == DT_F64; }
+
+/** Appends an instruction with a result, and returns its name. */
+const char *llvm_emit(llvm_writer *w, const char *format, ...) BASE_PRINTF(2, 3);
+
+/** Appends a line without a result. */
+void llvm_line(llvm_writer *w, const char *format, ...) BASE_PRINTF(2, 3);
+
+/** The number of a new block, for labels. */
+static inline uint32_t llvm_new_block(llvm_writer *w) { return w->n_blocks++; }
+
+/* llvm_values.c. */
+
+/** A value at its use. */
+const char *llvm_value(llvm_writer *w, const node *n);
+
+/** Appends an elementwise instruction, and returns its value. */
+const char *llvm_elementwise(llvm_writer *w, const node *n);
+
+/** True for an op that llvm_elementwise renders for some type. */
+bool llvm_has_instruction(op o);
+
+_Noreturn void llvm_fail_unsupported(llvm_writer *w, const node *n);
+_Noreturn void llvm_fail_ill_formed(llvm_writer *w, const node *n, const char *what);
+
+/* llvm_memory.c. */
+
+void llvm_write_load(llvm_writer *w, const node *n);
+void llvm_write_store(llvm_writer *w, const node *n);
+void llvm_write_prefetch(llvm_writer *w, const node *n);
+/** Declares an array in scratch memory; registers are declared where they are used first. */
+void llvm_write_alloc(llvm_writer *w, const node *n);
+
+#endif

@@ -1,0 +1,196 @@
+/* Renders loads, stores and prefetches for LLVM. A register element is a stack slot that mem2reg
+   promotes; buffers and arrays in scratch memory lie at any address. A masked access is a branch
+   around it. */
+#include "render/llvm/ir_writer.h"
+
+#include "target/machine.h"
+
+/** The storage, masks and address of an access. */
+typedef struct access {
+  const node *root;
+  node_list masks;     /* all must hold */
+  const node *address; /* NULL: none, so the access does nothing */
+} access;
+
+static bool is_register(const node *root) { return root->op == OP_ALLOC && root->ints[1] == 0; }
+
+static access access_of(llvm_writer *w, const node *n) {
+  access x = {.root = node_storage_root(n->src[0])};
+  const node *address = n->src[1];
+  if (x.root->op != OP_PARAM && x.root->op != OP_ALLOC)
+    llvm_fail_ill_formed(w, n, "does not access storage");
+  for (; address->op == OP_WHERE && address->src[2]->op == OP_INVALID; address = address->src[1])
+    vec_push(w->arena, &x.masks, address->src[0]);
+  x.address = address->op == OP_INVALID ? NULL : address;
+  return x;
+}
+
+/** The conjunction of masks, of which there is one. */
+static const char *predicate(llvm_writer *w, const access *x) {
+  const char *all = llvm_value(w, x->masks.at[0]);
+  for (size_t i = 1; i < x->masks.n; i++)
+    all = llvm_emit(w, "select i1 %s, i1 %s, i1 false", all, llvm_value(w, x->masks.at[i]));
+  return all;
+}
+
+/* Addresses. */
+
+/** The stack slot of a register's element, declared at its first use. */
+static const char *slot_of(llvm_writer *w, const access *x) {
+  if (!x->address || !node_is_const(x->address))
+    llvm_fail_ill_formed(w, x->root, "is in registers, but an address is no constant");
+  uintptr_t number = (uintptr_t)map_get(&w->registers, x->root);
+  if (!number) {
+    number = ++w->n_registers;
+    map_set(w->arena, &w->registers, x->root, (void *)number);
+  }
+  uint64_t at = (uint64_t)node_int(x->address), cell = (uint64_t)number << 32 | at;
+  const char *name =
+      arena_printf(w->arena, "%%r%llu.%llu", (unsigned long long)number, (unsigned long long)at);
+  for (size_t i = 0; i < w->cells.n; i++)
+    if (w->cells.at[i] == cell) return name;
+  vec_push(w->arena, &w->cells, cell);
+  str_addf(&w->head, "  %s = alloca %s\n", name, llvm_type_of(w, x->root));
+  return name;
+}
+
+static const char *base_of(llvm_writer *w, const node *root) {
+  if (root->op == OP_PARAM) return arena_printf(w->arena, "%%p%lld", (long long)root->ints[0]);
+  return arena_printf(w->arena, "%%s%" PRIu64, root->id);
+}
+
+static const char *address_of(llvm_writer *w, const access *x) {
+  const char *address = llvm_value(w, x->address);
+  return llvm_emit(w, "getelementptr %s, ptr %s, %s %s",
+                   llvm_memory_type(w, (dtype)x->root->dtype, 1), base_of(w, x->root),
+                   llvm_type_of(w, x->address), address);
+}
+
+void llvm_write_alloc(llvm_writer *w, const node *n) {
+  if (is_register(n)) return;
+  if (n->lanes > 1) llvm_fail_ill_formed(w, n, "has vectors, but is not in registers");
+  int64_t offset = scratch_plan_offset(&w->scratch, n);
+  if (offset < 0) return;
+  str_addf(&w->head, "  %s = getelementptr i8, ptr %%scratch, i64 %lld\n", base_of(w, n),
+           (long long)offset);
+}
+
+/* Branches. */
+
+/** A branch around an access with masks. */
+typedef struct branch {
+  uint32_t block;
+  bool is_open;
+} branch;
+
+static branch open_branch(llvm_writer *w, const access *x) {
+  branch b = {.is_open = x->masks.n > 0};
+  if (!b.is_open) return b;
+  const char *condition = predicate(w, x);
+  b.block = llvm_new_block(w);
+  llvm_line(w, "  br label %%a%u\na%u:", b.block, b.block); /* names the block for a phi */
+  llvm_line(w, "  br i1 %s, label %%t%u, label %%e%u\nt%u:", condition, b.block, b.block, b.block);
+  return b;
+}
+
+static void close_branch(llvm_writer *w, branch b) {
+  if (b.is_open) llvm_line(w, "  br label %%e%u\ne%u:", b.block, b.block);
+}
+
+/* Loads. */
+
+static const char *load_element(llvm_writer *w, const node *n, const access *x) {
+  if (is_register(x->root))
+    return llvm_emit(w, "load %s, ptr %s", llvm_type_of(w, n), slot_of(w, x));
+  const char *type = llvm_memory_type(w, (dtype)n->dtype, n->lanes), *at = address_of(w, x);
+  return llvm_emit(w, "load %s, ptr %s, align 1", type, at);
+}
+
+/** Only a truth value in memory differs from its type: it is a byte. */
+static const char *value_of_loaded(llvm_writer *w, const node *n, const access *x,
+                                   const char *loaded) {
+  if (n->dtype != DT_BOOL || is_register(x->root)) return loaded;
+  const char *type = llvm_memory_type(w, DT_BOOL, n->lanes);
+  return llvm_emit(w, "icmp ne %s %s, %s", type, loaded, llvm_constant(w, DT_U8, n->lanes, 0));
+}
+
+void llvm_write_load(llvm_writer *w, const node *n) {
+  access x = access_of(w, n);
+  const char *zero = llvm_constant(w, (dtype)n->dtype, n->lanes, 0), *value = zero;
+  if (x.address) {
+    branch b = open_branch(w, &x);
+    value = value_of_loaded(w, n, &x, load_element(w, n, &x));
+    close_branch(w, b);
+    if (b.is_open)
+      value = llvm_emit(w, "phi %s [ %s, %%t%u ], [ %s, %%a%u ]", llvm_type_of(w, n), value,
+                        b.block, zero, b.block);
+  }
+  map_set(w->arena, &w->values, n, (void *)value);
+}
+
+/* Stores. */
+
+static const char *stored_value(llvm_writer *w, const node *x) {
+  const char *value = llvm_value(w, x);
+  if (x->dtype != DT_BOOL) return value;
+  return llvm_emit(w, "zext %s %s to %s", llvm_type_of(w, x), value,
+                   llvm_memory_type(w, DT_BOOL, x->lanes));
+}
+
+/** Non-temporal stores of a vector of bytes where the address is aligned to them, else of its
+    halves, and of 16 bytes as usual. */
+static void write_nontemporal(llvm_writer *w, const char *value, unsigned bytes, const char *at) {
+  uint32_t block = llvm_new_block(w);
+  const char *number = llvm_emit(w, "ptrtoint ptr %s to i64", at);
+  const char *low = llvm_emit(w, "and i64 %s, %u", number, bytes - 1);
+  const char *aligned = llvm_emit(w, "icmp eq i64 %s, 0", low);
+  llvm_line(w, "  br i1 %s, label %%t%u, label %%f%u\nt%u:", aligned, block, block, block);
+  llvm_line(w, "  store <%u x i8> %s, ptr %s, align %u, !nontemporal !0", bytes, value, at, bytes);
+  llvm_line(w, "  br label %%e%u\nf%u:", block, block);
+  for (unsigned i = 0; i < 2 && bytes > 16; i++) {
+    str lanes = str_new(w->arena);
+    for (unsigned k = 0; k < bytes / 2; k++)
+      str_addf(&lanes, "%si32 %u", k ? ", " : "", k + i * bytes / 2);
+    const char *half = llvm_emit(w, "shufflevector <%u x i8> %s, <%u x i8> poison, <%u x i32> <%s>",
+                                 bytes, value, bytes, bytes / 2, str_text(&lanes));
+    write_nontemporal(w, half, bytes / 2,
+                      llvm_emit(w, "getelementptr i8, ptr %s, i64 %u", at, i * bytes / 2));
+  }
+  if (bytes == 16) llvm_line(w, "  store <16 x i8> %s, ptr %s, align 1", value, at);
+  llvm_line(w, "  br label %%e%u\ne%u:", block, block);
+}
+
+static void write_to_memory(llvm_writer *w, const node *n, const access *x) {
+  const node *stored = n->src[2];
+  size_t bytes = stored->lanes * dtype_bytes((dtype)stored->dtype);
+  const char *value = stored_value(w, stored), *at = address_of(w, x),
+             *type = llvm_memory_type(w, (dtype)stored->dtype, stored->lanes);
+  if (n->n_int && bytes >= MACHINE_NONTEMPORAL_LEAST_BYTES &&
+      bytes <= MACHINE_NONTEMPORAL_MOST_BYTES) {
+    w->has_nontemporal = true;
+    value = llvm_emit(w, "bitcast %s %s to <%zu x i8>", type, value, bytes);
+    write_nontemporal(w, value, (unsigned)bytes, at);
+    return;
+  }
+  llvm_line(w, "  store %s %s, ptr %s, align 1", type, value, at);
+}
+
+void llvm_write_store(llvm_writer *w, const node *n) {
+  access x = access_of(w, n);
+  bool is_read = x.root->op == OP_PARAM || is_register(x.root) ||
+                 scratch_plan_offset(&w->scratch, x.root) >= 0;
+  if (!x.address || !is_read) return;
+  branch b = open_branch(w, &x);
+  if (is_register(x.root))
+    llvm_line(w, "  store %s %s, ptr %s", llvm_type_of(w, n->src[2]), llvm_value(w, n->src[2]),
+              slot_of(w, &x));
+  else
+    write_to_memory(w, n, &x);
+  close_branch(w, b);
+}
+
+void llvm_write_prefetch(llvm_writer *w, const node *n) {
+  access x = access_of(w, n);
+  if (!x.address) return;
+  llvm_line(w, "  call void @llvm.prefetch.p0(ptr %s, i32 0, i32 3, i32 1)", address_of(w, &x));
+}
