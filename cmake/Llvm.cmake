@@ -1,20 +1,20 @@
-# Builds the LLVM module, which compiles kernels in the process, where LLVM 19 or later and a C++
-# compiler are there. The library finds it at run time, and links nothing of LLVM.
+# Builds the LLVM module, which compiles kernels in the process, where LLVM 19 and a C++ compiler are
+# there. It uses LLVM's C++ interface, which changes between versions. The library finds it at run time, and links nothing of LLVM.
 
 option(TENON_LLVM "Build the LLVM module if LLVM is there" ON)
 set(TENON_LLVM_FILE "tenon-llvm${CMAKE_SHARED_MODULE_SUFFIX}")
 
 function(tenon_find_llvm)
   include(CheckLanguage)
-  find_program(LLVM_CONFIG NAMES llvm-config-19 llvm-config-20 llvm-config-21 llvm-config)
+  find_program(LLVM_CONFIG NAMES llvm-config-19 llvm-config)
   if(NOT LLVM_CONFIG)
     message(STATUS "LLVM module: left out, as there is no llvm-config (apt install llvm-19-dev)")
     return()
   endif()
   execute_process(COMMAND ${LLVM_CONFIG} --version OUTPUT_VARIABLE version
     OUTPUT_STRIP_TRAILING_WHITESPACE)
-  if(version VERSION_LESS 19)
-    message(STATUS "LLVM module: left out, as LLVM is ${version}, and it needs 19")
+  if(NOT version MATCHES "^19\\.")
+    message(STATUS "LLVM module: left out, as LLVM is ${version}, and not 19")
     return()
   endif()
   check_language(CXX)
@@ -41,7 +41,8 @@ endif()
 
 if(TENON_LLVM AND llvm_includes)
   enable_language(CXX)
-  add_library(tenon_llvm MODULE src/device/llvm/llvm_module.c src/device/llvm/guard.cpp)
+  add_library(tenon_llvm MODULE src/device/llvm/llvm_module.c src/device/llvm/guard.cpp
+    src/device/llvm/emit_object.cpp)
   set_target_properties(tenon_llvm PROPERTIES PREFIX "" OUTPUT_NAME tenon-llvm
     C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden)
   target_include_directories(tenon_llvm PRIVATE src)

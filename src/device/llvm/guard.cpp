@@ -40,8 +40,7 @@ extern "C" guard_outcome guard_call(void (*body)(void *), void *arg, char *messa
   guard_outcome outcome = GUARD_DONE;
   try { /* allocates what the C++ library keeps for a thread that throws */
     throw fatal_error();
-  } catch (const fatal_error &) {
-  }
+  } catch (const fatal_error &) {}
   is_inside = true;
   reason = message;
   reason_bytes = bytes;

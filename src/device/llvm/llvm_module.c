@@ -4,6 +4,7 @@
    caller's stack may reach. */
 #include "device/llvm/llvm_module.h"
 
+#include "device/llvm/emit_object.h"
 #include "device/llvm/guard.h"
 
 #include <llvm-c/Analysis.h>
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PASSES "function(mem2reg,early-cse)"
+#define PASSES "function(mem2reg,early-cse,loop(loop-idiom))"
 
 /* The stack of a compilation's thread, and memory that must be there before it touches LLVM: the C
    library ends the process where it has none for a thread's copy of LLVM's variables. */
@@ -30,7 +31,6 @@ typedef struct compilation {
   LLVMContextRef context;
   LLVMModuleRef module;
   LLVMTargetMachineRef machine;
-  LLVMMemoryBufferRef object;
   llvm_outcome outcome;
 } compilation;
 
@@ -100,11 +100,8 @@ static bool optimise(compilation *c) {
 }
 
 static bool generate(compilation *c) {
-  char *message = NULL;
-  if (!LLVMTargetMachineEmitToMemoryBuffer(c->machine, c->module, LLVMObjectFile, &message,
-                                           &c->object))
-    return !c->outcome;
-  return fail(c, "generate code", message);
+  if (emit_object(c->machine, c->module, c->job->add, c->job->user)) return !c->outcome;
+  return fail(c, "generate code", LLVMCreateMessage("this target has no object files"));
 }
 
 static bool goes_on(compilation *c) {
@@ -118,10 +115,8 @@ static void compile_body(void *arg) {
   LLVMContextSetDiagnosticHandler(c->context, on_diagnostic, c);
   if (goes_on(c) && parse(c) && make_machine(c)) {
     set_target(c);
-    if (goes_on(c) && optimise(c) && goes_on(c) && generate(c))
-      c->job->add(c->job->user, LLVMGetBufferStart(c->object), LLVMGetBufferSize(c->object));
+    if (goes_on(c) && optimise(c) && goes_on(c)) generate(c);
   }
-  if (c->object) LLVMDisposeMemoryBuffer(c->object);
   if (c->module) LLVMDisposeModule(c->module);
   if (c->machine) LLVMDisposeTargetMachine(c->machine);
   LLVMContextDispose(c->context);
@@ -169,8 +164,8 @@ static llvm_outcome compile(llvm_job *job) {
 static void identify(char *text, size_t bytes) {
   unsigned major, minor, patch;
   LLVMGetVersion(&major, &minor, &patch);
-  snprintf(text, bytes, "LLVM %u.%u.%u; " PASSES "; level 2, pic, widest vectors", major, minor,
-           patch);
+  snprintf(text, bytes, "LLVM %u.%u.%u; " PASSES "; level 2, pic, widest vectors, in order", major,
+           minor, patch);
 }
 
 extern __attribute__((visibility("default"))) const llvm_module tenon_llvm_module;

@@ -7,9 +7,22 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "codegen/scratch_plan.h"
-#include "ir/core/topo_sort.h"
+#include "render/c/emission.h"
 
 #include <tenon/unstable/backend.h>
+
+/** Bytes of the constant @zeros on each side of its middle, where masked loads read if the mask
+    fails: more than those of the widest vector. */
+enum { LLVM_ZEROS = 2048 };
+
+/** The address of masked loads, or of zeros if the mask fails: loads with the same masks at
+   constant distances share it. */
+typedef struct llvm_masked_address {
+  const char *value;
+  const node *root, *base; /* the storage, and the address but for a constant */
+  int64_t offset;          /* that constant */
+  node_list masks;
+} llvm_masked_address;
 
 /** A loop while it is written. */
 typedef struct llvm_loop {
@@ -20,14 +33,14 @@ typedef struct llvm_loop {
 typedef struct llvm_writer {
   arena *arena;
   const tn_program_spec *spec;
-  scratch_plan scratch; /* offsets of the program's arrays in scratch memory */
-  map values;           /* instruction → its value (const char *) */
-  map registers;        /* ALLOC in registers → its number + 1 */
-  str head;             /* stack slots of registers and addresses of arrays */
-  str body;             /* instructions */
-  VEC(llvm_loop) open;  /* loops, innermost last */
-  VEC(uint64_t) cells;  /* register elements that have a slot: number << 32 | address */
-  uint32_t n_values, n_blocks, n_registers;
+  c_emission plan;                 /* which values are written at their use: see llvm_value */
+  scratch_plan scratch;            /* offsets of the program's arrays in scratch memory */
+  map values;                      /* instruction → its value (const char *) */
+  str head;                        /* stack slots of registers and addresses of arrays */
+  str body;                        /* instructions */
+  VEC(llvm_loop) open;             /* loops, innermost last */
+  VEC(llvm_masked_address) masked; /* those of the current block */
+  uint32_t n_values, n_blocks, n_slots;
   bool has_nontemporal; /* some store is non-temporal */
 } llvm_writer;
 
@@ -52,12 +65,19 @@ const char *llvm_emit(llvm_writer *w, const char *format, ...) BASE_PRINTF(2, 3)
 void llvm_line(llvm_writer *w, const char *format, ...) BASE_PRINTF(2, 3);
 
 /** The number of a new block, for labels. */
-static inline uint32_t llvm_new_block(llvm_writer *w) { return w->n_blocks++; }
+static inline uint32_t llvm_new_block(llvm_writer *w) {
+  w->masked.n = 0;
+  return w->n_blocks++;
+}
 
 /* llvm_values.c. */
 
-/** A value at its use. */
+/** A value at its use. One that the plan inlines is written there: loads stand by the operations
+    that need them, as in C, so that few of them wait in registers. */
 const char *llvm_value(llvm_writer *w, const node *n);
+
+/** Appends the instruction of a value, which it sets and returns. */
+const char *llvm_write_value(llvm_writer *w, const node *n);
 
 /** Appends an elementwise instruction, and returns its value. */
 const char *llvm_elementwise(llvm_writer *w, const node *n);
@@ -70,7 +90,8 @@ _Noreturn void llvm_fail_ill_formed(llvm_writer *w, const node *n, const char *w
 
 /* llvm_memory.c. */
 
-void llvm_write_load(llvm_writer *w, const node *n);
+/** Appends a load, and returns its value. */
+const char *llvm_load(llvm_writer *w, const node *n);
 void llvm_write_store(llvm_writer *w, const node *n);
 void llvm_write_prefetch(llvm_writer *w, const node *n);
 /** Declares an array in scratch memory; registers are declared where they are used first. */

@@ -5,28 +5,8 @@
 
 #include "target/machine.h"
 
-/** The storage, masks and address of an access. */
-typedef struct access {
-  const node *root;
-  node_list masks;     /* all must hold */
-  const node *address; /* NULL: none, so the access does nothing */
-} access;
-
-static bool is_register(const node *root) { return root->op == OP_ALLOC && root->ints[1] == 0; }
-
-static access access_of(llvm_writer *w, const node *n) {
-  access x = {.root = node_storage_root(n->src[0])};
-  const node *address = n->src[1];
-  if (x.root->op != OP_PARAM && x.root->op != OP_ALLOC)
-    llvm_fail_ill_formed(w, n, "does not access storage");
-  for (; address->op == OP_WHERE && address->src[2]->op == OP_INVALID; address = address->src[1])
-    vec_push(w->arena, &x.masks, address->src[0]);
-  x.address = address->op == OP_INVALID ? NULL : address;
-  return x;
-}
-
 /** The conjunction of masks, of which there is one. */
-static const char *predicate(llvm_writer *w, const access *x) {
+static const char *predicate(llvm_writer *w, const c_access *x) {
   const char *all = llvm_value(w, x->masks.at[0]);
   for (size_t i = 1; i < x->masks.n; i++)
     all = llvm_emit(w, "select i1 %s, i1 %s, i1 false", all, llvm_value(w, x->masks.at[i]));
@@ -36,22 +16,11 @@ static const char *predicate(llvm_writer *w, const access *x) {
 /* Addresses. */
 
 /** The stack slot of a register's element, declared at its first use. */
-static const char *slot_of(llvm_writer *w, const access *x) {
-  if (!x->address || !node_is_const(x->address))
-    llvm_fail_ill_formed(w, x->root, "is in registers, but an address is no constant");
-  uintptr_t number = (uintptr_t)map_get(&w->registers, x->root);
-  if (!number) {
-    number = ++w->n_registers;
-    map_set(w->arena, &w->registers, x->root, (void *)number);
-  }
-  uint64_t at = (uint64_t)node_int(x->address), cell = (uint64_t)number << 32 | at;
-  const char *name =
-      arena_printf(w->arena, "%%r%llu.%llu", (unsigned long long)number, (unsigned long long)at);
-  for (size_t i = 0; i < w->cells.n; i++)
-    if (w->cells.at[i] == cell) return name;
-  vec_push(w->arena, &w->cells, cell);
-  str_addf(&w->head, "  %s = alloca %s\n", name, llvm_type_of(w, x->root));
-  return name;
+static const char *slot_of(llvm_writer *w, const c_access *x) {
+  if (x->cell->name) return x->cell->name;
+  x->cell->name = arena_printf(w->arena, "%%r%u", w->n_slots++);
+  str_addf(&w->head, "  %s = alloca %s\n", x->cell->name, llvm_type_of(w, x->storage->root));
+  return x->cell->name;
 }
 
 static const char *base_of(llvm_writer *w, const node *root) {
@@ -59,15 +28,15 @@ static const char *base_of(llvm_writer *w, const node *root) {
   return arena_printf(w->arena, "%%s%" PRIu64, root->id);
 }
 
-static const char *address_of(llvm_writer *w, const access *x) {
+static const char *address_of(llvm_writer *w, const c_access *x) {
+  const node *root = x->storage->root;
   const char *address = llvm_value(w, x->address);
-  return llvm_emit(w, "getelementptr %s, ptr %s, %s %s",
-                   llvm_memory_type(w, (dtype)x->root->dtype, 1), base_of(w, x->root),
-                   llvm_type_of(w, x->address), address);
+  return llvm_emit(w, "getelementptr %s, ptr %s, %s %s", llvm_memory_type(w, (dtype)root->dtype, 1),
+                   base_of(w, root), llvm_type_of(w, x->address), address);
 }
 
 void llvm_write_alloc(llvm_writer *w, const node *n) {
-  if (is_register(n)) return;
+  if (c_is_register(n)) return;
   if (n->lanes > 1) llvm_fail_ill_formed(w, n, "has vectors, but is not in registers");
   int64_t offset = scratch_plan_offset(&w->scratch, n);
   if (offset < 0) return;
@@ -83,49 +52,86 @@ typedef struct branch {
   bool is_open;
 } branch;
 
-static branch open_branch(llvm_writer *w, const access *x) {
+static branch open_branch(llvm_writer *w, const c_access *x) {
   branch b = {.is_open = x->masks.n > 0};
   if (!b.is_open) return b;
   const char *condition = predicate(w, x);
   b.block = llvm_new_block(w);
-  llvm_line(w, "  br label %%a%u\na%u:", b.block, b.block); /* names the block for a phi */
   llvm_line(w, "  br i1 %s, label %%t%u, label %%e%u\nt%u:", condition, b.block, b.block, b.block);
   return b;
 }
 
 static void close_branch(llvm_writer *w, branch b) {
+  if (b.is_open) w->masked.n = 0;
   if (b.is_open) llvm_line(w, "  br label %%e%u\ne%u:", b.block, b.block);
 }
 
 /* Loads. */
 
-static const char *load_element(llvm_writer *w, const node *n, const access *x) {
-  if (is_register(x->root))
+/** The rest of an address without a constant that it adds. */
+static const node *split_address(const node *address, int64_t *offset) {
+  bool is_sum = address->op == OP_ADD && node_is_const(address->src[1]);
+  *offset = is_sum ? node_int(address->src[1]) : 0;
+  return is_sum ? address->src[0] : address;
+}
+
+static bool has_masks(const llvm_masked_address *k, const c_access *x) {
+  bool same = k->masks.n == x->masks.n;
+  for (size_t i = 0; i < x->masks.n && same; i++) same = k->masks.at[i] == x->masks.at[i];
+  return same;
+}
+
+/** The bytes from an address that is there to that of an access; false if they do not share it. */
+static bool find_distance(const llvm_masked_address *k, const c_access *x, size_t bytes,
+                          int64_t *distance) {
+  int64_t offset, most = LLVM_ZEROS - (int64_t)bytes;
+  const node *root = x->storage->root, *base = split_address(x->address, &offset);
+  if (k->root != root || k->base != base || !has_masks(k, x)) return false;
+  *distance = (offset - k->offset) * (int64_t)dtype_bytes((dtype)root->dtype);
+  return *distance >= -most && *distance <= most;
+}
+
+/** The address of a masked load, which is that of zeros where the mask fails: without a branch the
+    compiler may order loads as it needs them. */
+static const char *masked_address(llvm_writer *w, const c_access *x, size_t bytes) {
+  int64_t distance;
+  for (size_t i = w->masked.n; i-- > 0;)
+    if (find_distance(&w->masked.at[i], x, bytes, &distance))
+      return llvm_emit(w, "getelementptr i8, ptr %s, i64 %lld", w->masked.at[i].value,
+                       (long long)distance);
+  llvm_masked_address k = {.root = x->storage->root, .masks = x->masks};
+  k.base = split_address(x->address, &k.offset);
+  const char *at = address_of(w, x), *all = predicate(w, x);
+  k.value = llvm_emit(w, "select i1 %s, ptr %s, ptr getelementptr (i8, ptr @zeros, i64 %d)", all,
+                      at, LLVM_ZEROS);
+  vec_push(w->arena, &w->masked, k);
+  return k.value;
+}
+
+static const char *load_element(llvm_writer *w, const node *n, const c_access *x) {
+  if (c_is_register(x->storage->root))
     return llvm_emit(w, "load %s, ptr %s", llvm_type_of(w, n), slot_of(w, x));
-  const char *type = llvm_memory_type(w, (dtype)n->dtype, n->lanes), *at = address_of(w, x);
+  const char *type = llvm_memory_type(w, (dtype)n->dtype, n->lanes);
+  size_t bytes = n->lanes * dtype_bytes((dtype)n->dtype);
+  const char *at = x->masks.n ? masked_address(w, x, bytes) : address_of(w, x);
   return llvm_emit(w, "load %s, ptr %s, align 1", type, at);
 }
 
 /** Only a truth value in memory differs from its type: it is a byte. */
-static const char *value_of_loaded(llvm_writer *w, const node *n, const access *x,
+static const char *value_of_loaded(llvm_writer *w, const node *n, const c_access *x,
                                    const char *loaded) {
-  if (n->dtype != DT_BOOL || is_register(x->root)) return loaded;
+  if (n->dtype != DT_BOOL || c_is_register(x->storage->root)) return loaded;
   const char *type = llvm_memory_type(w, DT_BOOL, n->lanes);
   return llvm_emit(w, "icmp ne %s %s, %s", type, loaded, llvm_constant(w, DT_U8, n->lanes, 0));
 }
 
-void llvm_write_load(llvm_writer *w, const node *n) {
-  access x = access_of(w, n);
-  const char *zero = llvm_constant(w, (dtype)n->dtype, n->lanes, 0), *value = zero;
-  if (x.address) {
-    branch b = open_branch(w, &x);
-    value = value_of_loaded(w, n, &x, load_element(w, n, &x));
-    close_branch(w, b);
-    if (b.is_open)
-      value = llvm_emit(w, "phi %s [ %s, %%t%u ], [ %s, %%a%u ]", llvm_type_of(w, n), value,
-                        b.block, zero, b.block);
-  }
-  map_set(w->arena, &w->values, n, (void *)value);
+const char *llvm_load(llvm_writer *w, const node *n) {
+  c_access x = c_emission_access(&w->plan, n);
+  const char *value = llvm_constant(w, (dtype)n->dtype, n->lanes, 0);
+  if (n->lanes * dtype_bytes((dtype)n->dtype) > LLVM_ZEROS)
+    llvm_fail_ill_formed(w, n, "has too many lanes");
+  if (x.address) value = value_of_loaded(w, n, &x, load_element(w, n, &x));
+  return value;
 }
 
 /* Stores. */
@@ -160,7 +166,7 @@ static void write_nontemporal(llvm_writer *w, const char *value, unsigned bytes,
   llvm_line(w, "  br label %%e%u\ne%u:", block, block);
 }
 
-static void write_to_memory(llvm_writer *w, const node *n, const access *x) {
+static void write_to_memory(llvm_writer *w, const node *n, const c_access *x) {
   const node *stored = n->src[2];
   size_t bytes = stored->lanes * dtype_bytes((dtype)stored->dtype);
   const char *value = stored_value(w, stored), *at = address_of(w, x),
@@ -176,12 +182,9 @@ static void write_to_memory(llvm_writer *w, const node *n, const access *x) {
 }
 
 void llvm_write_store(llvm_writer *w, const node *n) {
-  access x = access_of(w, n);
-  bool is_read = x.root->op == OP_PARAM || is_register(x.root) ||
-                 scratch_plan_offset(&w->scratch, x.root) >= 0;
-  if (!x.address || !is_read) return;
+  c_access x = c_emission_access(&w->plan, n);
   branch b = open_branch(w, &x);
-  if (is_register(x.root))
+  if (c_is_register(x.storage->root))
     llvm_line(w, "  store %s %s, ptr %s", llvm_type_of(w, n->src[2]), llvm_value(w, n->src[2]),
               slot_of(w, &x));
   else
@@ -190,7 +193,7 @@ void llvm_write_store(llvm_writer *w, const node *n) {
 }
 
 void llvm_write_prefetch(llvm_writer *w, const node *n) {
-  access x = access_of(w, n);
+  c_access x = c_emission_access(&w->plan, n);
   if (!x.address) return;
   llvm_line(w, "  call void @llvm.prefetch.p0(ptr %s, i32 0, i32 3, i32 1)", address_of(w, &x));
 }

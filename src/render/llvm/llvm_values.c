@@ -36,7 +36,15 @@ const char *llvm_value(llvm_writer *w, const node *n) {
   if (n->op == OP_CONST) return llvm_constant(w, (dtype)n->dtype, n->lanes, (uint64_t)node_int(n));
   if (n->op == OP_VAR || n->op == OP_SPECIAL) return runtime_value(w, n);
   const char *value = map_get(&w->values, n);
+  const c_value *v = c_emission_value(&w->plan, n);
+  if (!value && v && v->inlined) return llvm_write_value(w, n);
   if (!value) llvm_fail_ill_formed(w, n, "is used where it has no value");
+  return value;
+}
+
+const char *llvm_write_value(llvm_writer *w, const node *n) {
+  const char *value = n->op == OP_LOAD ? llvm_load(w, n) : llvm_elementwise(w, n);
+  map_set(w->arena, &w->values, n, (void *)value);
   return value;
 }
 
@@ -262,6 +270,24 @@ static const char *from_tables(llvm_writer *w, const node *n) {
   return llvm_emit(w, "%s %s %s, %s", how, llvm_type_of(w, n->src[0]), a, b);
 }
 
+/** True for the choice between a masked load and 0 by one of the load's own masks: the load is 0
+    where that fails. */
+static bool selects_loaded_zero(llvm_writer *w, const node *n) {
+  const node *load = n->src[1], *other = n->src[2];
+  if (load->op != OP_LOAD || !node_is_bits(other->op == OP_SPLAT ? other->src[0] : other, 0))
+    return false;
+  const c_access x = c_emission_access(&w->plan, load);
+  for (size_t i = 0; i < x.masks.n; i++)
+    if (x.masks.at[i] == n->src[0]) return true;
+  return false;
+}
+
+static const char *where(llvm_writer *w, const node *n) {
+  if (selects_loaded_zero(w, n)) return llvm_value(w, n->src[1]);
+  const char *c = llvm_value(w, n->src[0]), *a = llvm_value(w, n->src[1]);
+  return select(w, n, c, a, llvm_value(w, n->src[2]));
+}
+
 const char *llvm_elementwise(llvm_writer *w, const node *n) {
   dtype t = n->n_src ? (dtype)n->src[0]->dtype : (dtype)n->dtype;
   switch (n->op) {
@@ -270,10 +296,7 @@ const char *llvm_elementwise(llvm_writer *w, const node *n) {
   case OP_SPLAT: return splat(w, n);
   case OP_VECTORIZE: return vectorize(w, n);
   case OP_EXTRACT: return extract(w, n);
-  case OP_WHERE: {
-    const char *c = llvm_value(w, n->src[0]), *a = llvm_value(w, n->src[1]);
-    return select(w, n, c, a, llvm_value(w, n->src[2]));
-  }
+  case OP_WHERE: return where(w, n);
   case OP_MAX:
   case OP_MIN:
     if (!is_half(t)) return extremum(w, n);

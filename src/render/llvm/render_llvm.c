@@ -26,10 +26,9 @@ static void open_loop(llvm_writer *w, const node *n) {
   vec_push(w->arena, &w->open, ((llvm_loop){n, k}));
 }
 
-static void close_loop(llvm_writer *w, const node *n) {
-  if (!w->open.n || vec_last(&w->open).range != n->src[0])
-    llvm_fail_ill_formed(w, n, "closes a loop that is not the innermost");
+static void close_loop(llvm_writer *w) {
   llvm_loop loop = vec_pop(&w->open);
+  w->masked.n = 0;
   uint32_t k = loop.number;
   const char *type = llvm_type_of(w, loop.range), *end = llvm_value(w, loop.range->src[0]);
   llvm_line(w, "  br label %%n%u\nn%u:", k, k);
@@ -41,16 +40,12 @@ static void close_loop(llvm_writer *w, const node *n) {
 static void write_instruction(llvm_writer *w, const node *n) {
   switch (n->op) {
   case OP_RANGE: open_loop(w, n); return;
-  case OP_END: close_loop(w, n); return;
+  case OP_END: close_loop(w); return;
   case OP_ALLOC: llvm_write_alloc(w, n); return;
-  case OP_LOAD: llvm_write_load(w, n); return;
   case OP_STORE: llvm_write_store(w, n); return;
   case OP_PREFETCH: llvm_write_prefetch(w, n); return;
-  default: break;
+  default: llvm_write_value(w, n); return;
   }
-  bool is_masked_address = n->op == OP_WHERE && n->src[2]->op == OP_INVALID;
-  if (!op_is_elementwise((op)n->op) || is_masked_address) return;
-  map_set(w->arena, &w->values, n, (void *)llvm_elementwise(w, n));
 }
 
 /* Functions. */
@@ -118,14 +113,20 @@ static void add_entry(const llvm_writer *w, str *out) {
 void render_llvm(const node *linear, const tn_program_spec *spec, str *out) {
   arena *a = out->arena;
   llvm_writer w = {.arena = a, .spec = spec, .head = str_new(a), .body = str_new(a)};
+  c_emission_make(&w.plan, linear, a);
   w.scratch = scratch_plan_make(a, linear);
-  for (uint32_t i = 0; i < linear->n_src; i++) write_instruction(&w, linear->src[i]);
-  if (w.open.n) llvm_fail_ill_formed(&w, linear, "leaves a loop open");
+  for (uint32_t i = 0; i < linear->n_src; i++)
+    if (c_emission_is_statement(&w.plan, linear->src[i])) write_instruction(&w, linear->src[i]);
   add_body(&w, out);
   add_entry(&w, out);
 }
 
-void render_llvm_prelude(str *out) { str_add(out, "!0 = !{i32 1}\n"); }
+void render_llvm_prelude(str *out) {
+  str_addf(out,
+           "!0 = !{i32 1}\n"
+           "@zeros = private unnamed_addr constant [%d x i8] zeroinitializer, align 64\n",
+           2 * LLVM_ZEROS);
+}
 
 void render_llvm_unsupported_ops(rule_target *t) {
   static const op partial[] = {OP_SHL, OP_SHR, OP_CAST};
