@@ -24,22 +24,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The kernels of a library that is built with a sanitizer are instrumented too. */
-#if defined(__SANITIZE_ADDRESS__)
-#define INSTRUMENT CC_ADDRESS_SANITIZER
-#elif defined(__SANITIZE_THREAD__)
-#define INSTRUMENT CC_THREAD_SANITIZER
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define INSTRUMENT CC_ADDRESS_SANITIZER
-#elif __has_feature(thread_sanitizer)
-#define INSTRUMENT CC_THREAD_SANITIZER
-#endif
-#endif
-#ifndef INSTRUMENT
-#define INSTRUMENT CC_NO_SANITIZER
-#endif
-
 enum {
   MOST_INDEX = 15,
   ALIGN_BYTES = MACHINE_BUFFER_ALIGN_BYTES,
@@ -199,7 +183,7 @@ typedef struct compiler {
 static void find_compiler(void *arg) {
   compiler *c = arg;
   if (cc_find(&c->cc, c->name, &c->arena, &c->diag)) diag_rethrow(&c->diag);
-  c->cc.instrument = INSTRUMENT;
+  c->cc.instrument = CPU_INSTRUMENT;
 }
 
 /** Fingerprinting of a compiler, which may raise. */
@@ -210,7 +194,8 @@ typedef struct fingerprinting {
 
 static void take_fingerprint(void *arg) {
   fingerprinting *s = arg;
-  s->fingerprint = arena_printf(&s->arena, "%d%s", INSTRUMENT, cc_fingerprint(s->name, &s->arena));
+  s->fingerprint =
+      arena_printf(&s->arena, "%d%s", CPU_INSTRUMENT, cc_fingerprint(s->name, &s->arena));
 }
 
 static tn_status compiler_stamp(void *device, const char *name, tn_output *stamp, tn_failure *f) {

@@ -3,9 +3,27 @@
 #define TENON_DEVICE_CPU_CPU_DEVICE_H
 
 #include "base/mem.h"
+#include "device/cpu/c_compiler.h"
 #include "ir/core/op.h"
 
 #include <tenon/unstable/backend.h>
+
+/* The kernels of a library that is built with a sanitizer are instrumented too, by the C compiler.
+ */
+#if defined(__SANITIZE_ADDRESS__)
+#define CPU_INSTRUMENT CC_ADDRESS_SANITIZER
+#elif defined(__SANITIZE_THREAD__)
+#define CPU_INSTRUMENT CC_THREAD_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CPU_INSTRUMENT CC_ADDRESS_SANITIZER
+#elif __has_feature(thread_sanitizer)
+#define CPU_INSTRUMENT CC_THREAD_SANITIZER
+#endif
+#endif
+#ifndef CPU_INSTRUMENT
+#define CPU_INSTRUMENT CC_NO_SANITIZER
+#endif
 
 /** A device. All CPU devices are the same processor. */
 typedef struct cpu {

@@ -119,9 +119,8 @@ tn_status llvm_present(void *device, const char *compiler, tn_failure *f) {
   (void)device;
   char path[LLVM_PATH_BYTES];
   diag d = {0};
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return tn_fail(f, TN_ERR_UNSUPPORTED, "the C compiler instruments the kernels of this build");
-#endif
+  if (CPU_INSTRUMENT != CC_NO_SANITIZER)
+    return tn_fail(f, TN_ERR_UNSUPPORTED, "the C compiler instruments the kernels of this build");
   if (compiler) return tn_fail(f, TN_ERR_UNSUPPORTED, "a C compiler is named");
   if (!llvm_module_find(path, &d)) return TN_OK;
   *f = d.failure;
