@@ -982,6 +982,43 @@ TEST(test_gates) {
   check_scalars(t);
 }
 
+/** Loads under one mask, at constant distances from each other, near and far. */
+TEST(test_distant_gates) {
+  enum { FAR = 1 << 21 };
+  for (int open = 0; open < 2; open++) {
+    begin(t, arena_printf(t->a, "distant_gates_%d", open));
+    const node *in = param(t, DT_F32, FAR + N), *out = param(t, DT_F32, N);
+    interp_array *a = array(t, in);
+    for (int64_t i = 0; i < a->dims[0]; i++)
+      set(a, (size_t)i, scalar_from_double(DT_F32, 1 + i % 99));
+    const node *least = variable(t, DT_I64, "least", 9, open ? 0 : 9);
+    const node *other = variable(t, DT_I64, "other", 9, 0);
+    const node *i = open_range(t, 4), *sum = ir_const(t->g, DT_F32, 0);
+    const node *masks[] = {op2(t, OP_LE, least, i), op2(t, OP_LE, other, i)};
+    static const int64_t offsets[] = {0, 8, 500, FAR, FAR + 8};
+    for (size_t k = 0; k < 2 * sizeof offsets / sizeof *offsets; k++) {
+      const node *at = op2(t, OP_ADD, i, number(t, offsets[k / 2]));
+      sum =
+          op2(t, OP_ADD, op2(t, OP_MUL, sum, ir_const(t->g, DT_F32, scalar_from_double(DT_F32, 3))),
+              load(t, in, 1, gated(t, masks[k % 2], at)));
+    }
+    end_range(t, i, store(t, out, i, sum));
+  }
+  check(t);
+}
+
+/** Loops that run as often as a variable says, also never. */
+TEST(test_varying_loops) {
+  for (int64_t n = 0; n < 3; n++) {
+    begin(t, arena_printf(t->a, "varying_loops_%d", (int)n));
+    const node *in = param(t, DT_I32, N), *out = param(t, DT_I32, N);
+    fill_any(t, in);
+    const node *i = open_as(t, DT_I64, variable(t, DT_I64, "n", 3, n));
+    end_range(t, i, store(t, out, i, load(t, in, 1, i)));
+  }
+  check(t);
+}
+
 TEST(test_scratch) {
   begin(t, "scratch");
   const node *in = param(t, DT_F32, N), *out = param(t, DT_F32, N);
@@ -1341,6 +1378,8 @@ int main(void) {
     cmocka_unit_test(test_assembly_of_streams),
 #endif
     cmocka_unit_test(test_gates),
+    cmocka_unit_test(test_distant_gates),
+    cmocka_unit_test(test_varying_loops),
     cmocka_unit_test(test_scratch),
     cmocka_unit_test(test_in_place),
     cmocka_unit_test(test_lanes),
