@@ -61,13 +61,16 @@ static bool find_beside(char path[LLVM_PATH_BYTES]) {
 
 tn_status llvm_module_find(char path[LLVM_PATH_BYTES], diag *d) {
   const char *given = environment_get("TENON_LLVM");
+  bool is_off = given && !strcmp(given, "off");
   diag_clear(d);
-  if (given && !strcmp(given, "off"))
-    return diag_set(d, TN_ERR_COMPILE, "TENON_LLVM is \"off\"");
-  if (given && snprintf(path, LLVM_PATH_BYTES, "%s", given) < LLVM_PATH_BYTES) return TN_OK;
   if (!given && find_beside(path)) return TN_OK;
+  if (given && !is_off && snprintf(path, LLVM_PATH_BYTES, "%s", given) < LLVM_PATH_BYTES)
+    return TN_OK;
   return diag_set(d, TN_ERR_COMPILE, "there is no LLVM module (%s): %s",
-                  given ? given : TENON_LLVM_FILE, install_hint);
+                  is_off  ? "TENON_LLVM is \"off\""
+                  : given ? given
+                          : TENON_LLVM_FILE,
+                  install_hint);
 }
 
 static bool read_at(int fd, void *to, size_t bytes, uint64_t offset) {
