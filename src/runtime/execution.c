@@ -147,10 +147,15 @@ static tn_status await_sections(execution *e, tn_status s, diag *d) {
   return s;
 }
 
-static tn_status run_steps(execution *e, const command_section *section, diag *d) {
-  run_profile *r = &e->profile;
+/** Counts one more command list of the run: it waits for `after` and raises `done` to `runs`. */
+static void begin_list(execution *e) {
   e->after = e->n_sections_submitted++ ? e->runs : 0;
   e->runs++;
+}
+
+static tn_status run_steps(execution *e, const command_section *section, diag *d) {
+  run_profile *r = &e->profile;
+  begin_list(e);
   tn_status s = queue_run_inline(e->queue, section->commands, d);
   if (is_awaited(e, section)) s = await_sections(e, s, d);
   size_t end = section->step + section->n_steps;
@@ -180,20 +185,22 @@ static void note_use_of_buffer(void *user, tn_buffer *b) {
   buffer_note_use(b, queue_timeline(e->queue), queue_last_number(e->queue));
 }
 
+/** Submits a list, unless it is empty, and releases it; its end raises `done`. */
+static tn_status end_list(execution *e, tn_commands *list, diag *d) {
+  if (list->n) command_list_signal(list, e->done, e->runs);
+  tn_status s = command_list_status(list, d);
+  if (s == TN_OK && list->n) s = queue_submit(e->queue, list, d);
+  command_list_release(list);
+  return s;
+}
+
 /** Has the queue wait until other queues are done with the buffers of the run. */
 static tn_status await_other_uses(execution *e, diag *d) {
   use_waits w = {queue_timeline(e->queue), command_list_open(e->p->target->device)};
   if (!w.list) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   execution_for_buffers(e, add_waits_of_buffer, &w);
-  tn_status s = command_list_status(w.list, d);
-  if (s == TN_OK && w.list->n) {
-    e->after = e->n_sections_submitted++ ? e->runs : 0;
-    command_list_signal(w.list, e->done, ++e->runs);
-    s = command_list_status(w.list, d);
-    if (s == TN_OK) s = queue_submit(e->queue, w.list, d);
-  }
-  command_list_release(w.list);
-  return s;
+  if (w.list->n) begin_list(e);
+  return end_list(e, w.list, d);
 }
 
 /** Copies between buffers, in the order of the queue. */
@@ -201,14 +208,10 @@ static tn_status copy_span(execution *e, const tn_span *to, const tn_span *from,
   if (!queue_has_stream(e->queue)) return span_copy(to, from, d);
   tn_commands *list = command_list_open(e->p->target->device);
   if (!list) return diag_set(d, TN_ERR_MEMORY, "out of memory");
-  e->after = e->n_sections_submitted++ ? e->runs : 0;
+  begin_list(e);
   command_list_wait(list, e->done, e->after);
   command_list_copy(list, to, from);
-  command_list_signal(list, e->done, ++e->runs);
-  tn_status s = command_list_status(list, d);
-  if (s == TN_OK) s = queue_submit(e->queue, list, d);
-  command_list_release(list);
-  return s;
+  return end_list(e, list, d);
 }
 
 /* Loops. */

@@ -8,7 +8,7 @@
    other queues that touch its buffers, and raises the timeline of its queue; so the sequence is one
    legal order, and all legal orders have its results. Queues are cut into lists, which are
    submitted in any order, by one thread or several: values are awaited before they are promised.
-   What lists point to is overwritten as soon as they are submitted.
+   Launches, spans and values of a list are overwritten as soon as it is submitted.
 
    Faults: a host function that fails, a launch that is refused, and (which has no model, but must
    end) the loss of a device at any time. TENON_SEED is a program's seed, to run it alone. */

@@ -440,7 +440,7 @@ static void targets(void **state) {
   device_target_desc wrong = {.pair = "c/gcc"};
   assert_int_equal(device_target_find(cpu, &wrong, &least, &f->diag), TN_ERR_ARGUMENT);
   assert_string_equal(f->diag.text, "device CPU:0 has no renderer/compiler pair "
-                                    "\"c/gcc\"; available: llvm/llvm, c/cc");
+                                    "\"c/gcc\"; available: c/cc, llvm/llvm");
   assert_null(least);
   wrong = (device_target_desc){.limit = "pentium"};
   assert_int_equal(device_target_find(cpu, &wrong, &least, &f->diag), TN_ERR_ARGUMENT);

@@ -312,12 +312,17 @@ static void the_default_pair_is_what_is_there(void **state) {
   assert_int_equal(registry_open(&r, &(registry_desc){.mem = &mem_system}, &f->diag), TN_OK);
   assert_int_equal(registry_open_device(r, "CPU", &cpu, &f->diag), TN_OK);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  const char *first = "cc"; /* LLVM does not instrument */
+  const char *other = "cc"; /* LLVM does not instrument */
 #else
-  const char *first = "llvm";
+  const char *other = "llvm";
 #endif
-  assert_string_equal(default_pair(f, cpu, NULL), first);
+  char *path = strdup(getenv("PATH"));
+  assert_string_equal(default_pair(f, cpu, NULL), "cc");
+  setenv("PATH", f->folder, 1); /* without a C compiler */
+  assert_string_equal(default_pair(f, cpu, NULL), other);
   assert_string_equal(default_pair(f, cpu, "gcc"), "cc");
+  setenv("PATH", path, 1);
+  free(path);
   const device_target *c, *llvm;
   const device_target_desc descs[] = {{.pair = "c/cc"}, {.pair = "llvm/llvm"}};
   assert_int_equal(device_target_find(cpu, &descs[0], &c, &f->diag), TN_OK);

@@ -49,8 +49,8 @@ static void print_command_help(void) {
   print_row("TENON_BACKEND",
             "shared objects of backends, as option --backend, with colons between");
   print_row("TENON_PAIR",
-            "renderer and compiler of kernels: llvm/llvm or c/cc; default: the first,\n"
-            "if the LLVM module is there and no C compiler is named");
+            "renderer and compiler of kernels: c/cc or llvm/llvm; default: the first\n"
+            "that is there");
   print_row("TENON_CPU",
             "newest instruction set to use: x86-64, x86-64-v2, x86-64-v3 or x86-64-v4");
   print_row("TENON_MATH", "freedoms of float arithmetic: exact, contract, sum, default or fast");

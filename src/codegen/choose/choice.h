@@ -109,10 +109,9 @@ double choice_array_bytes(const choice *c);
     disappear once its windows are padded. */
 void choice_padded_conditions(const choice *c, const node *stage, map *gone);
 
-/** Reads of each element of an operand's copy, packed in vectors along a range of a nest; 0: it
-    would be too large, or read too seldom. */
-double choice_reuse_if_packed(const choice *c, const node *stage, const node *index,
-                              const node *lanes, int64_t n_lanes);
+/** Reads of each element of an operand's copy, if it is packed for vectors of some lanes along a
+    range that it depends on; 0: it would be too large, or read too seldom. */
+double choice_reuse_if_packed(const choice *c, const node *stage, const node *index, int64_t lanes);
 
 /* choice.c: helpers. */
 

@@ -281,17 +281,14 @@ bool choice_is_packed(const choice *c, const node *stage, const node *index, dou
 }
 
 double choice_reuse_if_packed(const choice *c, const node *stage, const node *index,
-                              const node *lanes, int64_t n_lanes) {
+                              int64_t lanes) {
   const node *inner[MOST_INNER];
   size_t n = inner_ranges(stage, index, inner, MOST_INNER);
-  double bytes = (double)dtype_bytes((dtype)index->dtype) * (double)n_lanes, reuse = 1;
+  double bytes = (double)dtype_bytes((dtype)index->dtype) * (double)lanes;
   for (size_t i = 0; i < n; i++) bytes *= range_likely_trips(inner[i]);
   if (!n || n == MOST_INNER || index->src[0]->op != OP_PARAM || bytes > most_packed_bytes(c))
     return 0;
-  for (size_t i = 0; i < stage_n_ranges(stage); i++) {
-    const node *r = stage_range(stage)[i];
-    if (r != lanes && !node_is_free_in(r, index)) reuse *= range_likely_trips(r);
-  }
+  double reuse = reuse_in(stage, index, 0, stage_n_ranges(stage));
   return reuse >= MACHINE_PACKED_LANES_REUSE ? reuse : 0;
 }
 

@@ -102,7 +102,7 @@ static double operations_saved_by_packing(estimate *e, const node *stage, const 
     const node *n = nest->at[i];
     if (n->op != OP_INDEX || !node_is_free_in(range, n) || read_is_unit_stride(e->g, range, n))
       continue;
-    double reuse = choice_reuse_if_packed(e->c, stage, n, range, lanes);
+    double reuse = choice_reuse_if_packed(e->c, stage, n, lanes);
     if (reuse < 1) continue;
     saved += estimate_node_vectorised(e->g, n, range, (double)lanes) * (1 - 1 / reuse) -
              estimate_vectorised(estimate_node_operations(n), true, (double)lanes);

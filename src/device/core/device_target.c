@@ -48,13 +48,14 @@ tn_status device_target_check_pair(const tn_device *v, size_t pair, const char *
   return p->present ? diag_complete(d, p->present(v->state, compiler, &d->failure)) : TN_OK;
 }
 
-/** Finds the first pair that is present; if none is, the last, whose compiler then tells why. */
+/** Finds the first pair that is present; if none is, the first, whose compiler then tells why. */
 static tn_status find_present_pair(const tn_device *v, const char *compiler, size_t *pair,
                                    diag *d) {
   size_t n = v->backend->n_pairs;
   *pair = 0;
   if (!n) return diag_set(d, TN_ERR_UNSUPPORTED, "device %s has no compiler", v->name);
-  while (*pair + 1 < n && device_target_check_pair(v, *pair, compiler, d)) ++*pair;
+  while (*pair < n && device_target_check_pair(v, *pair, compiler, d)) ++*pair;
+  if (*pair == n) *pair = 0;
   diag_clear(d);
   return TN_OK;
 }

@@ -37,7 +37,7 @@ struct device_target {
 
 /** A description of a target; NULL leaves a choice open. */
 typedef struct device_target_desc {
-  const char *pair;     /* "RENDERER/COMPILER"; else the first that is present, or the last */
+  const char *pair;     /* "RENDERER/COMPILER"; else the first that is present */
   const char *limit;    /* as tn_open_desc's `cpu` */
   const char *compiler; /* as tn_open_desc's */
 } device_target_desc;

@@ -142,30 +142,39 @@ tn_status cpu_describe(void *device, const char *limit, tn_capabilities *caps, t
 }
 
 /** Rendering of a kernel, which may raise. */
-typedef struct c_rendering {
+typedef struct rendering {
+  cpu_render_fn *render;
   const tn_program_spec *spec;
   arena arena;
   str text;
-} c_rendering;
+} rendering;
 
 static void render_kernel(void *arg) {
-  c_rendering *w = arg;
-  const tn_program_spec *s = w->spec;
+  rendering *w = arg;
   w->text = str_new(&w->arena);
-  render_c(s->ast->src[2], s, &c_gnu, &w->text);
+  w->render(w->spec, &w->text);
 }
 
-static tn_status c_render(const tn_capabilities *caps, tn_ir *ir, const tn_program_spec *spec,
-                          tn_output *source, tn_failure *f) {
-  (void)caps;
+tn_status cpu_render(cpu_render_fn *render, tn_ir *ir, const tn_program_spec *spec,
+                     tn_output *source, tn_failure *f) {
   diag *d = ir_diag(ir);
-  c_rendering w = {.spec = spec};
+  rendering w = {.render = render, .spec = spec};
   arena_init(&w.arena, ir_mem(ir), d);
   tn_status status = diag_catch(d, render_kernel, &w);
   if (!status) tn_output_add(source, str_text(&w.text), w.text.n);
   arena_free(&w.arena);
   if (status) *f = d->failure;
   return status;
+}
+
+static void render_program(const tn_program_spec *spec, str *out) {
+  render_c(spec->ast->src[2], spec, &c_gnu, out);
+}
+
+static tn_status c_render(const tn_capabilities *caps, tn_ir *ir, const tn_program_spec *spec,
+                          tn_output *source, tn_failure *f) {
+  (void)caps;
+  return cpu_render(render_program, ir, spec, source, f);
 }
 
 /* ---- Compiling ---- */
@@ -442,8 +451,8 @@ static const tn_compiler cc_compiler = {.size = sizeof cc_compiler,
                                         .lasting = true,
                                         .stamp = compiler_stamp};
 
-static const tn_pair pairs[] = {{&llvm_renderer, &llvm_compiler, llvm_present},
-                                {&c_renderer, &cc_compiler, compiler_present}};
+static const tn_pair pairs[] = {{&c_renderer, &cc_compiler, compiler_present},
+                                {&llvm_renderer, &llvm_compiler, llvm_present}};
 
 const tn_backend cpu_backend = {.size = sizeof cpu_backend,
                                 .name = "CPU",

@@ -3,6 +3,7 @@
 #define TENON_DEVICE_CPU_CPU_DEVICE_H
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "device/cpu/c_compiler.h"
 #include "ir/core/op.h"
 
@@ -32,6 +33,13 @@ typedef struct cpu {
   const char *lacks[OP_LIMIT + 2]; /* first fma, which only some levels lack; then those that some
                                       renderer has no form of */
 } cpu;
+
+/** Appends a program's text; raises through out->arena->diag. */
+typedef void cpu_render_fn(const tn_program_spec *spec, str *out);
+
+/** Renders a program into `source`, in an arena of its own. */
+tn_status cpu_render(cpu_render_fn *render, tn_ir *ir, const tn_program_spec *spec,
+                     tn_output *source, tn_failure *f);
 
 /** Capabilities, which the pairs share: so they get the same programs. */
 tn_status cpu_describe(void *device, const char *limit, tn_capabilities *caps, tn_failure *f);

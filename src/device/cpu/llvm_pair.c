@@ -15,29 +15,14 @@
 
 /* Rendering. */
 
-typedef struct rendering {
-  const tn_program_spec *spec;
-  arena arena;
-  str text;
-} rendering;
-
-static void render_kernel(void *arg) {
-  rendering *w = arg;
-  w->text = str_new(&w->arena);
-  render_llvm(w->spec->ast->src[2], w->spec, &w->text);
+static void render_program(const tn_program_spec *spec, str *out) {
+  render_llvm(spec->ast->src[2], spec, out);
 }
 
 static tn_status llvm_render(const tn_capabilities *caps, tn_ir *ir, const tn_program_spec *spec,
                              tn_output *source, tn_failure *f) {
   (void)caps;
-  diag *d = ir_diag(ir);
-  rendering w = {.spec = spec};
-  arena_init(&w.arena, ir_mem(ir), d);
-  tn_status status = diag_catch(d, render_kernel, &w);
-  if (!status) tn_output_add(source, str_text(&w.text), w.text.n);
-  arena_free(&w.arena);
-  if (status) *f = d->failure;
-  return status;
+  return cpu_render(render_program, ir, spec, source, f);
 }
 
 /* Compiling. */

@@ -30,10 +30,10 @@ typedef struct llvm_job {
   char message[1024];
 } llvm_job;
 
-/** What the module offers, under the name tenon_llvm_module. */
+/** The functions of the module, under the name tenon_llvm_module. */
 typedef struct llvm_module {
   uint32_t interface;
-  /** Writes the version of LLVM, the passes and the options: what decides an object's code. */
+  /** Writes the version of LLVM, the passes and the options, which decide an object's code. */
   void (*identify)(char *text, size_t bytes);
   /** Compiles a text; any number of threads at once. */
   llvm_outcome (*compile)(llvm_job *job);

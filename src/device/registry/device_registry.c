@@ -304,20 +304,27 @@ static void list_pair(pair_lists *l, tn_device *v, size_t pair, const char *comp
   tn_output_add(&l->absent, text, (size_t)n);
 }
 
-/** Lists the pairs that work and those that do not; fails as the last one does if none works. */
+/** Lists the pairs that work and those that do not; fails as the first one does if none works. */
 static tn_status list_pairs(registry *r, device_description *k, const char *compiler, diag *d) {
   tn_device *v;
   pair_lists l = {output_new(&r->mem), output_new(&r->mem)};
   mutex_lock(&r->lock);
   tn_status status = get_device(r, k->id.backend, k->id.index, &v, d);
   mutex_unlock(&r->lock);
-  for (size_t i = 0; i < k->id.backend->n_pairs && !status; i++) list_pair(&l, v, i, compiler, d);
+  tn_failure first = {.status = TN_ERR_UNSUPPORTED};
+  for (size_t i = 0; i < k->id.backend->n_pairs && !status; i++) {
+    list_pair(&l, v, i, compiler, d);
+    if (!i) first = d->failure;
+  }
   if (!status) {
     k->pairs = mem_strdup(&r->mem, output_text(&l.usable));
     k->absent_pairs = mem_strdup(&r->mem, output_text(&l.absent));
     if (l.usable.failed || l.absent.failed || !k->pairs || !k->absent_pairs)
       status = diag_set(d, TN_ERR_MEMORY, "out of memory");
-    if (!status && !l.usable.n) status = d->status ? d->status : TN_ERR_UNSUPPORTED;
+    if (!status && !l.usable.n) {
+      d->failure = first;
+      status = first.status;
+    }
   }
   output_free(&l.usable);
   output_free(&l.absent);

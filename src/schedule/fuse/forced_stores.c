@@ -123,22 +123,6 @@ static bool is_joined(const forcing *f, const value *v, const bool joined[]) {
   return follows || (by_coordinates && pieces > 1);
 }
 
-/** Stores the operands of contractions that are joined of pieces: selecting would cost more in each
-    tile than the copy does. */
-static void store_joined_operands(forcing *f) {
-  const values *v = f->s->values;
-  bool *joined = arena_calloc(f->s->work, v->at.n + 1, sizeof *joined);
-  for (size_t i = 0; i < v->at.n; i++) {
-    const value *r = v->at.at[i];
-    joined[i] = is_joined(f, r, joined);
-    for (size_t k = 0; f->feeds[i] && k < r->inputs.tensors.n; k++) {
-      value *from = value_of(f, r->inputs.tensors.at[k]);
-      if (!from || !joined[from->position]) continue;
-      if (times_read(r, from) > MACHINE_OPERAND_REUSE_LEAST) force_store(f, from);
-    }
-  }
-}
-
 /** The elements of a contraction's result from which an element of a value is computed: of that
    contraction from which most are; of a select those of one operand. */
 typedef struct combination {
@@ -166,19 +150,22 @@ static combination combination_of(const forcing *f, const value *v, const combin
   return most;
 }
 
-/** Stores the operands of contractions that combine many elements of another one's result: each
-   tile would combine them again. */
-static void store_combined_operands(forcing *f) {
+/** Stores the operands of contractions that each tile would compute at too high a cost: those
+   joined of pieces, which it would select among, and those that combine many elements of another
+    contraction's result. */
+static void store_costly_operands(forcing *f) {
   const values *v = f->s->values;
+  bool *joined = arena_calloc(f->s->work, v->at.n + 1, sizeof *joined);
   combination *all = arena_calloc(f->s->work, v->at.n + 1, sizeof *all);
   for (size_t i = 0; i < v->at.n; i++) {
     const value *r = v->at.at[i];
+    joined[i] = is_joined(f, r, joined);
     all[i] = combination_of(f, r, all);
     for (size_t k = 0; f->feeds[i] && k < r->inputs.tensors.n; k++) {
       value *from = value_of(f, r->inputs.tensors.at[k]);
-      if (from && all[from->position].n >= MACHINE_COMBINED_ELEMENTS &&
-          times_read(r, from) > MACHINE_OPERAND_REUSE_LEAST)
-        force_store(f, from);
+      bool is_costly =
+          from && (joined[from->position] || all[from->position].n >= MACHINE_COMBINED_ELEMENTS);
+      if (is_costly && times_read(r, from) > MACHINE_OPERAND_REUSE_LEAST) force_store(f, from);
     }
   }
 }
@@ -317,8 +304,7 @@ bool fusion_force_stores(grouping *s) {
   forcing f = {.s = s, .readers = s->readers};
   find_feeds(&f);
   store_window_operands(&f);
-  store_joined_operands(&f);
-  store_combined_operands(&f);
+  store_costly_operands(&f);
   store_epilogues(&f);
   store_scans(&f);
   arena_rewind(s->work, here);
