@@ -27,3 +27,10 @@ if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
   target_include_directories(bench_onednn SYSTEM PRIVATE ${DNNL_INCLUDE_DIR})
   target_link_libraries(bench_onednn PRIVATE ${DNNL_LIBRARY})
 endif()
+
+# Records times of kernels for the test of the cost model; built on demand.
+add_executable(corpus_record EXCLUDE_FROM_ALL bench/corpus/record.c bench/corpus/corpus.c)
+set_target_properties(corpus_record PROPERTIES
+  RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bench")
+target_include_directories(corpus_record PRIVATE "${PROJECT_SOURCE_DIR}")
+target_link_libraries(corpus_record PRIVATE tenon_internal tenon_warnings Threads::Threads m)
