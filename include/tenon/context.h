@@ -101,8 +101,11 @@ typedef enum tn_math {
                              that sums beyond the type's largest number may overflow to infinity or
                              NaN even where they carry no weight; of 0 and -0 either may be the
                              maximum or the minimum */
-  TN_MATH_DEFAULT = 3,  /**< contract and sum */
-  TN_MATH_FAST = 7, /**< also reassociate, and assume no NaN and no signed zeros; convolutions of
+  TN_MATH_FLUSH = 8, /**< a result of tn_exp that is less than twice the least normal number of its
+                          type (2.4e-38 of f32) may be 0, so that nothing computes with subnormal
+                          numbers that a softmax makes, which slows some processors a hundredfold */
+  TN_MATH_DEFAULT = 11, /**< contract, sum and flush */
+  TN_MATH_FAST = 15, /**< also reassociate, and assume no NaN and no signed zeros; convolutions of
                          constant 3×3 weights may use Winograd's algorithm, which rounds more */
   TN_MATH_MAX_ENUM = 0x7fffffff
 } tn_math;
@@ -114,9 +117,9 @@ typedef enum tn_math {
     in TN_OPEN_DESC_INIT is read from its environment variable, if set: TENON_DEVICE, TENON_CACHE
     (cache_dir), TENON_TUNED, TENON_BACKEND (backends), TENON_PAIR, TENON_CPU, TENON_DUMP,
    TENON_THREADS, TENON_CC or else CC (compiler), and TENON_MATH, one of "exact", "contract", "sum",
-   "default" and "fast". PATH, XDG_CACHE_HOME and HOME are read in any case. A program with more
-   rights than the user who starts it (set-user-id, secure_getenv(3)) reads no variable. Contexts
-   without allocator, workers and threads share their devices; the last of them to set
+   "flush", "default" and "fast". PATH, XDG_CACHE_HOME and HOME are read in any case. A program with
+   more rights than the user who starts it (set-user-id, secure_getenv(3)) reads no variable.
+   Contexts without allocator, workers and threads share their devices; the last of them to set
    `cached_bytes` sets it for all. */
 typedef struct tn_open_desc {
   size_t size;           /**< sizeof(tn_open_desc) */

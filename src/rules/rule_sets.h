@@ -13,7 +13,7 @@
                  (poly X c0 c1 …): c0 + c1·X + …, by fma  (FUNCTION RESULT …)
        :let ((NAME RESULT) …)     names in the result
        :if (GUARD NAME …) …       all must hold; (not (…)); (lacks OP): the target has no such op
-       :math fast|contract|sum    fires only where the mode allows it; other rules are exact
+       :math fast|contract|sum|flush   fires only where the mode allows it; other rules are exact
        :example EXPRESSION        the rule must fire on it; inputs: x:f32, x:f32[4,6], i:index[0,9]
        :unproved TYPES WORD …     reason for no proof where a node has one of the types (or all)
    (for NAME (VALUE …) FORM …)    the forms for each value; (for (A B) ((…) …) …) for each tuple

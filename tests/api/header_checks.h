@@ -18,7 +18,7 @@ static_assert(TN_I16 == 5 && TN_I32 == 6 && TN_I64 == 7 && TN_STRING == 8 && TN_
 static_assert(TN_F16 == 10 && TN_F64 == 11 && TN_U32 == 12 && TN_U64 == 13 && TN_BF16 == 16, "");
 static_assert(TN_LOG_WARNING == 1 && TN_LOG_INFO == 2 && TN_LOG_DEBUG == 3, "");
 static_assert(TN_MATH_EXACT == 0 && TN_MATH_CONTRACT == 1 && TN_MATH_SUM == 2, "");
-static_assert(TN_MATH_DEFAULT == 3 && TN_MATH_FAST == 7, "");
+static_assert(TN_MATH_FLUSH == 8 && TN_MATH_DEFAULT == 11 && TN_MATH_FAST == 15, "");
 static_assert(TN_PAD_CONSTANT == 0 && TN_PAD_REFLECT == 1 && TN_PAD_EDGE == 2, "");
 static_assert(TN_PORT_INPUT == 0 && TN_PORT_OUTPUT == 1, "");
 static_assert(TN_KIND_NONE == 0 && TN_KIND_BOOL == 1 && TN_KIND_UNSIGNED == 2, "");

@@ -61,6 +61,10 @@ BESIDE_ONE = ("gelu", "gelu_tanh")
 FADING = ("sigmoid", "silu", "mish")
 
 
+# By default their exponential is 0 where it is below twice the least normal number.
+FLUSHED = ("exp", "softplus")
+
+
 def magnitudes(name, x):
     """Returns the magnitudes of a result's intermediate values, where these can be larger than
     it."""
@@ -68,6 +72,8 @@ def magnitudes(name, x):
     info = np.finfo(np.float64 if x.dtype == np.float64 else np.float32)
     if name in FADING:
         return np.maximum(size, 1) * (info.tiny / info.eps)
+    if name in FLUSHED:
+        return np.where(x < 0, info.tiny / info.eps, 0)
     return size if name in BESIDE_ONE else 0
 
 

@@ -90,6 +90,7 @@ typedef struct measurement {
   const function *f;
   op op;
   dtype type;
+  int math; /* a math_mode */
   program p;
   ir *g;
   arena *a;
@@ -105,7 +106,7 @@ static void prepare(void *arg) {
     src[i] = ir_node(m->g, OP_PARAM, m->type, NULL, 0, &i, 1);
   root = ir_node(m->g, m->op, m->type, src, n, NULL, 0);
   rule_target target = target_without_functions();
-  rewriter rw = {.ir = m->g, .math = MATH_DEFAULT, .target = &target};
+  rewriter rw = {.ir = m->g, .math = m->math, .target = &target};
   rewrite(&rw, rules_lower, RULES_LOWER, &root, 1);
   m->p = program_make(m->a, &root, 1);
 }
@@ -135,10 +136,17 @@ static bool is_limit(dtype t, uint64_t x, wide expected) {
   return isinf(scalar_to_double(t, x)) && expected == rintl(expected);
 }
 
+/** True if 0 is right for a result that is below twice the least normal number. */
+static bool may_flush(const measurement *m, wide expected) {
+  wide least = m->type == DT_F32 ? FLT_MIN : DBL_MIN;
+  return m->op == OP_EXP && (m->math & MATH_FLUSH) && expected < 2 * least;
+}
+
 static void measure(measurement *m, uint64_t x, uint64_t y, wide expected) {
   uint64_t inputs[MOST_INPUTS] = {x, y};
   program_run(&m->p, inputs);
   double error = error_of(m->type, program_result(&m->p, 0), expected);
+  if (may_flush(m, expected) && scalar_to_double(m->type, program_result(&m->p, 0)) == 0) error = 0;
   if (error > 0 && is_limit(m->type, x, expected)) error = INFINITY;
   if (error <= m->worst) return;
   m->worst = error;
@@ -150,10 +158,10 @@ static void measure_one(measurement *m, uint64_t x) {
   measure(m, x, 0, m->f->reference(scalar_to_double(m->type, x)));
 }
 
-static void measure_function(const function *f, dtype t, double bound) {
+static void measure_function(const function *f, dtype t, int math, double bound) {
   diag d = {0};
   arena a;
-  measurement m = {.f = f, .op = f->op, .type = t};
+  measurement m = {.f = f, .op = f->op, .type = t, .math = math};
   uint64_t edge[64], state = 7;
   start(&m, &d, &a);
   size_t n = edge_values(t, edge);
@@ -174,7 +182,7 @@ static void measure_function(const function *f, dtype t, double bound) {
 static void single_precision(void **state) {
   (void)state;
   for (int i = 0; i < FUNCTIONS; i++)
-    measure_function(&functions[i], DT_F32, functions[i].bound[0]);
+    measure_function(&functions[i], DT_F32, MATH_EXACT, functions[i].bound[0]);
 }
 
 static void double_precision(void **state) {
@@ -184,7 +192,18 @@ static void double_precision(void **state) {
     skip();
   }
   for (int i = 0; i < FUNCTIONS; i++)
-    measure_function(&functions[i], DT_F64, functions[i].bound[1]);
+    measure_function(&functions[i], DT_F64, MATH_EXACT, functions[i].bound[1]);
+}
+
+/** Exponentials that flush are as exact as others above twice the least normal number. */
+static void flushed(void **state) {
+  (void)state;
+  for (int i = 0; i < FUNCTIONS; i++)
+    if (functions[i].op == OP_EXP) {
+      measure_function(&functions[i], DT_F32, MATH_FLUSH, functions[i].bound[0]);
+      if (LDBL_MANT_DIG >= 64)
+        measure_function(&functions[i], DT_F64, MATH_FLUSH, functions[i].bound[1]);
+    }
 }
 
 /** powl; except for infinite and zero bases, where some libraries' powl gives (−∞)^(−2^63) = ∞. */
@@ -196,7 +215,7 @@ static wide power(dtype t, uint64_t x, uint64_t y) {
 static void powers(dtype t, double bound) {
   diag d = {0};
   arena a;
-  measurement m = {.op = OP_POW, .type = t};
+  measurement m = {.op = OP_POW, .type = t, .math = MATH_DEFAULT};
   uint64_t x[64], y[64], state = 9;
   start(&m, &d, &a);
   size_t n = edge_values(t, x);
@@ -243,8 +262,8 @@ static void all_are_measured(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(single_precision), cmocka_unit_test(double_precision),
-      cmocka_unit_test(power_single),     cmocka_unit_test(power_double),
-      cmocka_unit_test(all_are_measured),
+      cmocka_unit_test(flushed),          cmocka_unit_test(power_single),
+      cmocka_unit_test(power_double),     cmocka_unit_test(all_are_measured),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

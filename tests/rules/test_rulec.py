@@ -31,7 +31,7 @@ WRONG = [
     ("(guard odd (x))\n(rule a (neg x) -> x :example (neg a:f32))", 1, "'odd' is never used"),
     ("(define (f x) (neg x))\n(rule a (neg x) -> x :example (neg a:f32))", 1, "'f' is never used"),
     ("(rule a (neg x) -> (f x) :example (neg a:f32))\n(define (f x) (neg x))", 1, "no op or function 'f'"),
-    ("(rule a (neg x) -> x :math quick :example (neg a:f32))", 1, "math is fast, contract or sum"),
+    ("(rule a (neg x) -> x :math quick :example (neg a:f32))", 1, "math is fast, contract, sum or flush"),
     ("(rule a (neg x) -> x :exemple (neg a:f32))", 1, "no field ':exemple'"),
     ("(rule a x -> x :example (neg a:f32))", 1, "pattern starts with an op"),
     ("(rule a (neg x) -> x :example (neg a:f32)", 1, "no ')' to this bracket"),

@@ -410,7 +410,8 @@ static math read_math(const sexpr *e) {
   if (sexpr_is(e, "fast")) return FAST;
   if (sexpr_is(e, "contract")) return CONTRACT;
   if (sexpr_is(e, "sum")) return SUM;
-  fail(e->at, "math is fast, contract or sum");
+  if (sexpr_is(e, "flush")) return FLUSH;
+  fail(e->at, "math is fast, contract, sum or flush");
 }
 
 /** Parses TYPES WORD … from item i up to the next field; returns the index of the item after them.

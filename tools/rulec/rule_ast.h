@@ -100,7 +100,7 @@ typedef struct condition {
   size_t n;
 } condition;
 
-typedef enum math { ALWAYS, CONTRACT = 1, SUM = 2, FAST = 4 } math;
+typedef enum math { ALWAYS, CONTRACT = 1, SUM = 2, FAST = 4, FLUSH = 8 } math;
 
 /** A reason for no proof where a node has one of the types. */
 typedef struct proof_exemption {

@@ -10,8 +10,9 @@ typedef enum math_mode {
   MATH_EXACT = 0,
   MATH_CONTRACT = 1, /* a multiply-add may become the fma op, which rounds once */
   MATH_REORDER = 2,  /* the terms of a reduction may be combined in any order */
-  MATH_DEFAULT = 3,  /* both */
-  MATH_FAST = 7      /* and signed zeros, NaN, infinities and the order of operations are free */
+  MATH_FLUSH = 8,    /* exponentials below twice the least normal number may be 0 */
+  MATH_DEFAULT = 11, /* all three */
+  MATH_FAST = 15     /* and signed zeros, NaN, infinities and the order of operations are free */
 } math_mode;
 
 /** True if the terms of a reduction of type `t` may be combined in another order. Integers always

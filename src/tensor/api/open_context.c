@@ -45,11 +45,8 @@ static void read_math(tn_open_desc *o, diag *d) {
   static const struct {
     const char *name;
     tn_math math;
-  } modes[] = {{"exact", TN_MATH_EXACT},
-               {"contract", TN_MATH_CONTRACT},
-               {"sum", TN_MATH_SUM},
-               {"default", TN_MATH_DEFAULT},
-               {"fast", TN_MATH_FAST}};
+  } modes[] = {{"exact", TN_MATH_EXACT}, {"contract", TN_MATH_CONTRACT}, {"sum", TN_MATH_SUM},
+               {"flush", TN_MATH_FLUSH}, {"default", TN_MATH_DEFAULT},   {"fast", TN_MATH_FAST}};
   const char *v =
       o->environment && o->math == TN_MATH_DEFAULT ? environment_get("TENON_MATH") : NULL;
   if (!v) return;
@@ -59,7 +56,7 @@ static void read_math(tn_open_desc *o, diag *d) {
       return;
     }
   diag_set(d, TN_ERR_ARGUMENT,
-           "TENON_MATH is \"%.100s\", not one of exact, contract, sum, default and fast", v);
+           "TENON_MATH is \"%.100s\", not one of exact, contract, sum, flush, default and fast", v);
 }
 
 static void read_environment(tn_open_desc *o, diag *d) {
