@@ -141,7 +141,11 @@ static void random_kernel(test *t) {
 
 static void programs_do_what_kernels_do(void **state) {
   (void)state;
+  /* Kernels of open sizes whose number of workers, a divisor, is at least 1 by more than its
+   * bounds. */
+  static const uint64_t divided[] = {1831, 4917};
   for (uint64_t seed = 0; seed < KERNELS; seed++) run_body(random_kernel, seed);
+  for (size_t i = 0; i < sizeof divided / sizeof *divided; i++) run_body(random_kernel, divided[i]);
 }
 
 /* Many loops. A pass's work is measured by the bytes it allocates. */

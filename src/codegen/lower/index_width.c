@@ -4,6 +4,8 @@
 #include "codegen/codegen.h"
 #include "ir/core/build.h"
 #include "ir/core/topo_sort.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/index/index_proof.h"
 
 #include "base/map.h"
 
@@ -29,10 +31,18 @@ static const node *widen_affine(widening *w, const node *n) {
   return n->ints[0] ? ir_op2(w->g, OP_ADD, sum, number(w, n->ints[0])) : sum;
 }
 
+/** True if an index is at least 1; a minimum is where both sides are. Its bounds may be wider: the
+    number of workers is a minimum of sums of which a proof is needed. */
+static bool is_positive(ir *g, const node *n) {
+  for (; n->op == OP_MIN && n->lo < 1; n = n->src[1])
+    if (!ix_prove_le(g, ix_const(g, 1), n->src[0])) return false;
+  return ix_prove_le(g, ix_const(g, 1), n);
+}
+
 /** Floor division and modulus by a positive divisor, from C's. */
 static const node *widen_division(widening *w, const node *n) {
   const node *a = image(w, n->src[0]), *b = image(w, n->src[1]);
-  if (n->src[1]->lo <= 0)
+  if (!is_positive(w->g, n->src[1]))
     diag_raise(ir_diag(w->g), TN_ERR_INTERNAL,
                "an index is divided by a value that may not be positive");
   bool mod = n->op == OP_MOD;
