@@ -214,6 +214,34 @@ static void scattered_lanes_are_inserted(void **state) {
   close_fixture(&f);
 }
 
+/** A copy of `extent` vectors, divided among threads or not. */
+static kernel_cost divided_copy(fixture *f, int extent, const char *kind) {
+  snprintf(f->text, sizeof f->text,
+           "%%y = param f32 24 [slot=0]\n"
+           "%%x = param f32 24 [slot=1]\n"
+           "%%i = range index %d [id=0 kind=%s axis=0 tail=0]\n"
+           "%%l = range index 8 [id=1 kind=vector axis=0 tail=0]\n"
+           "%%at = affine index %%i %%l [0 8 1]\n"
+           "%%v = index f32 %%x %%at [component=0]\n"
+           "%%s = stage void %%v %%at 24 %%i %%l [values=1 ranges=2 pins=0 cut=1 1]\n"
+           "%%o = out void %%y %%s\n"
+           "%%sink = sink void %%o \"copy\"\n"
+           "return %%sink\n",
+           extent, kind);
+  return measured(f);
+}
+
+/** Of two threads, one does all of the work, or two of three units. */
+static void the_slowest_thread_counts(void **state) {
+  (void)state;
+  fixture f;
+  open_fixture(&f);
+  assert_true(divided_copy(&f, 3, "loop").imbalance == 2);
+  double imbalance = divided_copy(&f, 3, "thread").imbalance;
+  assert_true(imbalance >= 4. / 3 && imbalance < 1.5); /* a little is outside of the loop */
+  close_fixture(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_summary_counts_a_tile),
@@ -221,6 +249,7 @@ int main(void) {
       cmocka_unit_test(rows_of_a_tile_compete_for_sets),
       cmocka_unit_test(data_beyond_a_cache_is_read_again),
       cmocka_unit_test(scattered_lanes_are_inserted),
+      cmocka_unit_test(the_slowest_thread_counts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,8 @@ enum { MOST_ATTEMPTS = 60, MOST_ROUNDS = 3 }; /* for a kernel */
 /** A kernel before each of the steps, and after the last. */
 typedef struct attempt {
   choice before[CHOICE_STEPS + 1];
-  double cost; /* choice_searched_time */
+  double ns;   /* of one thread */
+  double cost; /* searched_time */
 } attempt;
 
 typedef struct search {
@@ -27,9 +28,13 @@ typedef struct search {
   decision_list found;
 } search;
 
+static double searched_time(const kernel_cost *cost) {
+  return cost->total * (1 + cost->imbalance) / 2;
+}
+
 double choice_searched_time(const choice *c) {
   kernel_cost cost = choice_cost(c);
-  return cost.total * (1 + cost.imbalance) / 2;
+  return searched_time(&cost);
 }
 
 /** Applies the steps from a number on. */
@@ -38,7 +43,9 @@ static void run_steps(attempt *t, size_t first) {
     t->before[i + 1] = t->before[i];
     choice_steps[i].apply(&t->before[i + 1]);
   }
-  t->cost = choice_searched_time(&t->before[CHOICE_STEPS]);
+  kernel_cost cost = choice_cost(&t->before[CHOICE_STEPS]);
+  t->ns = cost.total;
+  t->cost = searched_time(&cost);
 }
 
 typedef struct run {
@@ -167,7 +174,7 @@ static void search_body(void *arg) {
   search *s = arg;
   copy_kernel(s);
   run_steps(&s->best, 0);
-  s->left = s->best.cost < MACHINE_SEARCHED_KERNEL_NS ? 0 : MOST_ATTEMPTS;
+  s->left = s->best.ns < MACHINE_SEARCHED_KERNEL_NS ? 0 : MOST_ATTEMPTS;
   try_rounds(s);
   keep_decisions(s);
 }
