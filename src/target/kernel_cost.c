@@ -217,7 +217,7 @@ static double imbalance_of(const kernel_summary *s, double threads) {
   for (size_t i = 0; i < s->loops.n; i++) {
     double cycles = loop_cycles(&s->loops.at[i]) * s->loops.at[i].runs;
     size_t divided = divided_loop(s, i);
-    double units = divided ? s->loops.at[divided].trips : 1;
+    double units = divided ? larger(s->loops.at[divided].trips, 1) : 1;
     all += cycles;
     slowest += cycles * ceil(units / threads) / units;
   }
