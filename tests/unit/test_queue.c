@@ -153,6 +153,30 @@ static void failures_are_told_by_value(void **state) {
   }
 }
 
+/** A failed value never counts as reached, however many others follow and without memory for them.
+ */
+static void no_failure_is_forgotten(void **state) {
+  enum { FAILURES = 200 };
+  fixture *f = *state;
+  tn_signal *s = new_signal(f, 0);
+  const mem *usual = s->device->mem;
+  counting_mem none = {.limit = 1};
+  const mem exhausted = counting_mem_of(&none);
+  for (int round = 0; round < 2; round++) {
+    for (uint64_t i = 0; i < FAILURES; i++) {
+      tn_signal_fail(s, 2 * i + 1, TN_ERR_IO, "a failure");
+      tn_signal_set(s, 2 * i + 2);
+    }
+    for (uint64_t i = 0; i < FAILURES; i++) fails(f, s, 2 * i + 1, TN_ERR_IO, "a failure");
+    await(f, s, 2 * FAILURES);
+    s->device->mem = usual;
+    tn_signal_free(s);
+    if (round) return;
+    s = new_signal(f, 0);
+    s->device->mem = &exhausted;
+  }
+}
+
 typedef struct players {
   tn_signal *ball[2];
   int rounds;
@@ -1035,6 +1059,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {TEST(signals_only_rise),
                                      TEST(waits_end_in_time),
                                      TEST(failures_are_told_by_value),
+                                     TEST(no_failure_is_forgotten),
                                      TEST(no_wake_up_is_lost),
                                      TEST(crowds_watch_one_signal),
                                      TEST(commands_run_in_order),

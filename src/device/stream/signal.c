@@ -1,6 +1,7 @@
 /* Implements timeline signals. A signal rises under the lock that waiters sleep on, so no wake-up
-   is lost; a waiter spins before it sleeps. The number of failed ranges is bounded: the oldest is
-   forgotten, and its values count as reached. */
+   is lost; a waiter spins before it sleeps. The number of failed ranges is bounded,
+   and one is part of the signal: where there is no room for another, the two oldest become one, and
+   values that were reached between them fail as well. */
 #include "device/stream/signal.h"
 
 #include "device/threads/spin.h"
@@ -16,6 +17,8 @@ tn_status signal_open(tn_device *device, uint64_t value, tn_signal **signal, dia
   atomic_init(&s->count, 1);
   atomic_init(&s->value, value);
   atomic_init(&s->has_failed, false);
+  s->failed = &s->own;
+  s->cap_failed = 1;
   mutex_init(&s->lock);
   condition_init(&s->risen);
   return TN_OK;
@@ -31,7 +34,7 @@ void signal_release(tn_signal *s) {
   const mem *m = s->device->mem;
   for (size_t i = 0; i < s->n_promises; i++) stream_mark_release(s->promises[i].mark);
   mem_free(m, s->promises, s->cap_promises * sizeof *s->promises);
-  mem_free(m, s->failed, s->cap_failed * sizeof *s->failed);
+  if (s->failed != &s->own) mem_free(m, s->failed, s->cap_failed * sizeof *s->failed);
   condition_free(&s->risen);
   mutex_free(&s->lock);
   mem_free(m, s, sizeof *s);
@@ -56,17 +59,25 @@ static void raise_value(tn_signal *s, uint64_t value) {
   wake_watches(s);
 }
 
-/** Room for one more range; NULL without memory for the first one. */
+/** Doubles the room for ranges, if there is memory. */
+static void grow_failed(tn_signal *s) {
+  const mem *m = s->device->mem;
+  size_t bytes = s->cap_failed * sizeof *s->failed;
+  failed_range *more = mem_alloc(m, 2 * bytes);
+  if (!more) return;
+  memcpy(more, s->failed, bytes);
+  if (s->failed != &s->own) mem_free(m, s->failed, bytes);
+  s->failed = more;
+  s->cap_failed *= 2;
+}
+
+/** Room for one more range; NULL: the only one has to be extended. */
 static failed_range *new_range(tn_signal *s) {
-  if (s->n_failed == s->cap_failed && s->cap_failed < MOST_FAILED_RANGES) {
-    size_t cap = s->cap_failed ? s->cap_failed * 2 : 1;
-    failed_range *more =
-        mem_resize(s->device->mem, s->failed, s->cap_failed * sizeof *more, cap * sizeof *more);
-    if (more) s->failed = more, s->cap_failed = cap;
-  }
+  if (s->n_failed == s->cap_failed && s->cap_failed < MOST_FAILED_RANGES) grow_failed(s);
   if (s->n_failed == s->cap_failed) {
-    if (!s->cap_failed) return NULL;
-    memmove(s->failed, s->failed + 1, --s->n_failed * sizeof *s->failed);
+    if (s->cap_failed == 1) return NULL;
+    s->failed[0].to = s->failed[1].to;
+    memmove(s->failed + 1, s->failed + 2, (--s->n_failed - 1) * sizeof *s->failed);
   }
   return &s->failed[s->n_failed++];
 }
@@ -75,13 +86,14 @@ static failed_range *new_range(tn_signal *s) {
     failed ones at once extend their range: they fail for the first one's reason. */
 static void add_failed(tn_signal *s, uint64_t value, tn_status status, const char *text) {
   uint64_t now = signal_get(s);
-  failed_range *r = s->n_failed ? &s->failed[s->n_failed - 1] : NULL;
-  if (!r || r->to != now) {
-    if (!(r = new_range(s))) return;
-    r->above = now;
-    tn_fail(&r->why, status, "%s", text);
+  failed_range *last = s->n_failed ? &s->failed[s->n_failed - 1] : NULL;
+  failed_range *added = last && last->to == now ? NULL : new_range(s);
+  if (added) {
+    added->above = now;
+    tn_fail(&added->why, status, "%s", text);
+    last = added;
   }
-  r->to = value;
+  last->to = value;
   atomic_store(&s->has_failed, true);
 }
 

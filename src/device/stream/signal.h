@@ -37,6 +37,7 @@ struct tn_signal {
   size_t sleeping;      /* threads that wait for `risen` */
   failed_range *failed; /* oldest first */
   size_t n_failed, cap_failed;
+  failed_range own;  /* where `failed` is without memory for more */
   promise *promises; /* by ascending value, all above the signal's */
   size_t n_promises, cap_promises;
   signal_watch *watches;
