@@ -23,7 +23,7 @@ enum { MS = 1000000 };
 static tn_stream_functions spy_streams;
 static tn_backend spy;
 static atomic_int awaits, marks_made, marks_freed;
-static atomic_bool lacks_staging;
+static atomic_bool lacks_staging, lacks_mark;
 
 static tn_status spy_await(void *stream, void *mark, tn_failure *f) {
   atomic_fetch_add(&awaits, 1);
@@ -31,6 +31,7 @@ static tn_status spy_await(void *stream, void *mark, tn_failure *f) {
 }
 
 static tn_status spy_mark(void *stream, bool timed, void **mark, tn_failure *f) {
+  if (atomic_load(&lacks_mark)) return no_memory(f);
   atomic_fetch_add(&marks_made, 1);
   return ref_mark_make(stream, timed, mark, f);
 }
@@ -341,6 +342,29 @@ static void lack_of_staging_memory_is_told(void **state) {
   tn_buffer_release(b);
 }
 
+/** A transfer whose end cannot be marked has ended when its failure is returned: the next one uses
+    the same staging memory. */
+static void a_transfer_without_a_mark_has_ended(void **state) {
+  fixture *f = *state;
+  tn_span span;
+  tn_buffer *b = new_buffer(f, f->spy, 5000, &span);
+  uint8_t data[5000] = {1, 2, 3}, seen[5000];
+  pthread_t thread;
+  fine(f, tn_span_write(&span, TN_U8, TN_U8, data, 5000, &f->failure));
+  atomic_store(&ref_is_paused, true);
+  atomic_store(&lacks_mark, true);
+  pthread_create(&thread, NULL, resume_soon, NULL);
+  tn_status status = tn_span_write(&span, TN_U8, TN_U8, data, 5000, &f->failure);
+  bool has_ended = !atomic_load(&ref_is_paused);
+  atomic_store(&lacks_mark, false);
+  pthread_join(thread, NULL);
+  assert_int_equal(status, TN_ERR_MEMORY);
+  assert_true(has_ended);
+  fine(f, tn_span_read(&span, TN_U8, TN_U8, seen, 5000, &f->failure));
+  assert_memory_equal(seen, data, 5000);
+  tn_buffer_release(b);
+}
+
 static void signals_of_other_contexts_are_refused(void **state) {
   fixture *f = *state;
   tn_signal *s = new_signal(f, open_device(f, f->other, "CPU"));
@@ -519,12 +543,17 @@ static void kernels_and_copies_overlap(void **state) {
 
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-  const struct CMUnitTest tests[] = {
-      TEST(the_device_waits_for_promises),  TEST(a_promise_is_of_its_value_alone),
-      TEST(signals_outlive_queues),         TEST(large_copies),
-      TEST(a_lost_device_is_named),         TEST(a_loss_reaches_waits_left_to_the_device),
-      TEST(lack_of_staging_memory_is_told), TEST(signals_of_other_contexts_are_refused),
-      TEST(an_endless_wait_is_named),       TEST(devices_pass_a_buffer),
-      TEST(kernels_and_copies_overlap)};
+  const struct CMUnitTest tests[] = {TEST(the_device_waits_for_promises),
+                                     TEST(a_promise_is_of_its_value_alone),
+                                     TEST(signals_outlive_queues),
+                                     TEST(large_copies),
+                                     TEST(a_lost_device_is_named),
+                                     TEST(a_loss_reaches_waits_left_to_the_device),
+                                     TEST(lack_of_staging_memory_is_told),
+                                     TEST(a_transfer_without_a_mark_has_ended),
+                                     TEST(signals_of_other_contexts_are_refused),
+                                     TEST(an_endless_wait_is_named),
+                                     TEST(devices_pass_a_buffer),
+                                     TEST(kernels_and_copies_overlap)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

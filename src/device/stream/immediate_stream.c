@@ -32,7 +32,8 @@ void immediate_stream_free(tn_device *v) {
 
 /* Single works. */
 
-/** Hands a work over, and marks its end; without streams it is done on return. */
+/** Hands a work over, and marks its end; without streams it is done on return. On a failure nothing
+    of it is left to run: the stream, which may have begun it, is closed, and this waits. */
 static tn_status start_work(tn_device *v, const tn_work *w, stream_mark **mark, tn_failure *f) {
   immediate_stream *m = &v->immediate;
   const tn_stream_functions *s = v->backend->streams;
@@ -43,6 +44,10 @@ static tn_status start_work(tn_device *v, const tn_work *w, stream_mark **mark, 
   if (!m->stream) status = s->open(v->state, TN_QUEUE_COMPUTE, &m->stream, f);
   if (!status) status = s->enqueue(m->stream, w, 1, f);
   if (!status) status = stream_mark_make(mark, v, m->stream, false, f);
+  if (status && m->stream) {
+    s->free(m->stream);
+    m->stream = NULL;
+  }
   mutex_unlock(&m->lock);
   return status;
 }
