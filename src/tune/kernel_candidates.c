@@ -76,7 +76,7 @@ bool kernel_candidates_begin(kernel_candidates *k, arena *a, const node *sink,
   if (!predict(k, NULL, &k->present, &usual->predicted) || !has_alternatives(&k->present))
     return false;
   usual->text = decisions_text(a, &k->present);
-  kernel_candidates_skip(k, usual->text);
+  k->usual = *usual;
   return true;
 }
 
@@ -150,6 +150,11 @@ static void fill_queue(kernel_candidates *k) {
 
 bool kernel_candidates_next(kernel_candidates *k, kernel_candidate *next) {
   enum { MOST_FILLS = 4 };
+  if (!string_map_get(&k->seen, k->usual.text)) {
+    *next = k->usual;
+    kernel_candidates_skip(k, next->text);
+    return true;
+  }
   for (int fills = 0;; fills++) {
     if (k->queue.n && vec_last(&k->queue).predicted <= most_predicted * k->best) break;
     if (fills == MOST_FILLS) return false;

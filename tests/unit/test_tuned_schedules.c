@@ -8,6 +8,7 @@
 #include "support/tensor_check.h"
 #include "tensor/context/context.h"
 #include "tensor/plan/plan_variant.h"
+#include "tune/kernel_candidates.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -128,7 +129,18 @@ typedef struct kernel_record {
   const char *key;
   decision_list usual, other; /* another schedule of the kernel: the one with the longest time */
   double usual_ns, other_ns;  /* predicted */
+  const char *first;          /* schedule that the tuner tries where the other one is present */
 } kernel_record;
+
+static void find_first(kernel_record *k, const node *sink, const codegen_options *o) {
+  arena *a = &k->f->arena;
+  kernel_candidates c;
+  kernel_candidate usual, taken, first;
+  assert_true(kernel_candidates_begin(&c, a, sink, o, &usual));
+  assert_true(kernel_candidates_take(&c, decisions_text(a, &k->other), &taken));
+  assert_true(kernel_candidates_next(&c, &first));
+  k->first = first.text;
+}
 
 /** Tries the schedule of the kernel that differs in one decision, and keeps it if it is slower than
     those tried before. */
@@ -169,6 +181,8 @@ static void find_record(void *arg) {
     for (size_t taken = 0; taken < k->usual.at[i].n; taken++)
       try_other(k, kernels.ir, kernels.at[0], &to, i, taken);
   assert_true(k->other.n > 0);
+  to.decisions = NULL;
+  find_first(k, kernels.at[0], &to);
   ir_free(kernels.ir);
 }
 
@@ -244,6 +258,13 @@ static void decisions_of_another_version_are_not_used(void **state) {
     assert_string_equal(usual, tuned);
     assert_true(run_process(f, f->tuned).sum == before.sum);
   }
+}
+
+/** A kept schedule may be older than a search that finds a better one. */
+static void the_usual_schedule_is_tried_beside_a_kept_one(void **state) {
+  fixture *f = *state;
+  const kernel_record k = record_of(f);
+  assert_string_equal(k.first, decisions_text(&f->arena, &k.usual));
 }
 
 /** Without a name, the store is in the folder of the disk cache. */
@@ -612,6 +633,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_stored_schedule_is_used, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_usual_schedule_may_be_stored, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(the_usual_schedule_is_tried_beside_a_kept_one, set_up,
+                                      tear_down),
       cmocka_unit_test_setup_teardown(decisions_of_another_version_are_not_used, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_store_lies_in_the_cache, set_up, tear_down),
       cmocka_unit_test_setup_teardown(exhausted_memory_is_a_failure, set_up, tear_down),
