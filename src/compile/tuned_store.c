@@ -1,8 +1,10 @@
 /* Implements the store of tuned schedules. A line is
 
-       tenon-tuned-1 KEY VERDICT DECISIONS PREDICTED MEASURED DECISIONS PREDICTED MEASURED CHECK
+       tenon-tuned-2 KEY BUILD VERDICT DECISIONS PREDICTED MEASURED DECISIONS PREDICTED MEASURED
+   CHECK
 
-   with the schedule before the one that it was compared with, and a hash of what precedes it. */
+   with a hash of the library's sources, the schedule before the one that it was compared with, and
+   a hash of what precedes it. */
 #include "compile/tuned_store.h"
 
 #include "base/file.h"
@@ -19,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char form[] = "tenon-tuned-1";
+static const char form[] = "tenon-tuned-2";
 
 static const char *const words[] = {
 #define VERDICT(name, text) text,
@@ -28,7 +30,7 @@ static const char *const words[] = {
 };
 
 /** Fields of a line; its key is KEY_FIELDS of them. */
-enum { FIELDS = 12, KEY_FIELDS = 3 };
+enum { FIELDS = 13, KEY_FIELDS = 3, BUILD_BYTES = 17 };
 
 static const uint64_t most_file_bytes = (uint64_t)1 << 28;
 
@@ -102,13 +104,22 @@ static uint32_t check_of(const char *line, size_t bytes) {
   return (uint32_t)hash[1];
 }
 
+/** The hash of this build. */
+static const char *build_text(char text[BUILD_BYTES]) {
+  uint64_t hash[2];
+  cache_keys_hash(build_id, strlen(build_id), hash);
+  snprintf(text, BUILD_BYTES, "%016" PRIx64, hash[0]);
+  return text;
+}
+
 static void add_schedule(str *line, const tuned_schedule *s) {
   str_addf(line, " %s %.0f %.0f", s->decisions, s->predicted, s->measured);
 }
 
 static const char *print_line(arena *a, const tuned_record *r, size_t *bytes) {
   str line = str_new(a);
-  str_addf(&line, "%s %s %s", form, r->key, words[r->verdict]);
+  char build[BUILD_BYTES];
+  str_addf(&line, "%s %s %s %s", form, r->key, build_text(build), words[r->verdict]);
   add_schedule(&line, &r->schedule);
   add_schedule(&line, &r->other);
   str_addf(&line, " %08" PRIx32 "\n", check_of(line.at, line.n));
@@ -136,7 +147,8 @@ static bool parse_schedule(arena *a, char *const field[3], tuned_schedule *s) {
 
 /** Reads a line, whose bytes it changes; false if it is not a whole line of this form. */
 static bool parse_line(arena *a, char *line, size_t bytes, tuned_record *r) {
-  char *field[FIELDS], *end;
+  enum { BUILD = 1 + KEY_FIELDS, VERDICT, SCHEDULE, OTHER = SCHEDULE + 3 };
+  char *field[FIELDS], *end, build[BUILD_BYTES];
   char *last = memrchr(line, ' ', bytes);
   if (!last || memchr(line, 0, bytes)) return false;
   uint32_t check = check_of(line, (size_t)(last - line));
@@ -144,10 +156,12 @@ static bool parse_line(arena *a, char *line, size_t bytes, tuned_record *r) {
   if (strtoul(field[FIELDS - 1], &end, 16) != check || *end) return false;
   for (size_t i = 1; i < KEY_FIELDS; i++) field[1][strlen(field[1])] = ' '; /* joins them again */
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-    if (strcmp(field[KEY_FIELDS + 1], words[i])) continue;
-    *r = (tuned_record){.key = field[1], .verdict = (tuned_verdict)i};
-    return parse_schedule(a, &field[KEY_FIELDS + 2], &r->schedule) &&
-           parse_schedule(a, &field[KEY_FIELDS + 5], &r->other);
+    if (strcmp(field[VERDICT], words[i])) continue;
+    *r = (tuned_record){.key = field[1],
+                        .verdict = (tuned_verdict)i,
+                        .is_foreign = strcmp(field[BUILD], build_text(build)) != 0};
+    return parse_schedule(a, &field[SCHEDULE], &r->schedule) &&
+           parse_schedule(a, &field[OTHER], &r->other);
   }
   return false;
 }

@@ -38,6 +38,7 @@ typedef struct tuned_record {
   const char *key; /* tuned_key_make's */
   tuned_verdict verdict;
   tuned_schedule schedule, other; /* `other` is the one that it was compared with */
+  bool is_foreign;                /* another build of the library measured it; not appended */
 } tuned_record;
 
 /** Opens the store in a file ("off": *out is NULL); NULL: the file "tuned" in the folder of the

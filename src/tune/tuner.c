@@ -86,9 +86,10 @@ static void add_kernels(tuner *t) {
   t->info->kernels = t->n_kernels;
 }
 
-/** Takes over what an earlier tuning measured. */
+/** Takes over what an earlier tuning measured by this build: code of others may be slower. */
 static void recall_record(void *user, const tuned_record *r) {
   tuner *t = user;
+  if (r->is_foreign) return;
   for (size_t i = 0; i < t->n_kernels; i++) {
     tuned_kernel *k = &t->kernels[i];
     if (strcmp(k->key, r->key)) continue;
@@ -130,8 +131,10 @@ static tuned_kernel *choose_kernel(const tuner *t) {
 
 void tuner_record(tuner *t, const tuned_kernel *k, tuned_verdict verdict, const kernel_candidate *c,
                   double ns, const kernel_candidate *other, double other_ns) {
-  const tuned_record r = {
-      k->key, verdict, {c->text, c->predicted, ns}, {other->text, other->predicted, other_ns}};
+  const tuned_record r = {.key = k->key,
+                          .verdict = verdict,
+                          .schedule = {c->text, c->predicted, ns},
+                          .other = {other->text, other->predicted, other_ns}};
   diag_require(t->diag, tuned_store_append(t->binding->context->tuned, &r, t->diag));
 }
 

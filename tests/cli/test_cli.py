@@ -1784,8 +1784,8 @@ class Tune(Case):
         lines = (path or self.tuned).read_text(encoding="ascii").splitlines()
         records = [line.split(" ") for line in lines]
         for fields in records:
-            self.assertEqual((fields[0], len(fields)), ("tenon-tuned-1", 12))
-        measured = [tuple(r[1:4] + [r[5]]) for r in records if r[4] in self.MEASURED]
+            self.assertEqual((fields[0], len(fields)), ("tenon-tuned-2", 13))
+        measured = [tuple(r[1:4] + [r[6]]) for r in records if r[5] in self.MEASURED]
         self.assertEqual(len(measured), len(set(measured)))
         return records
 
@@ -1806,7 +1806,7 @@ class Tune(Case):
         self.assertGreater(told["predicted"], told["measured"])
         self.assertGreater(told["measured"], 0)
         self.assertLessEqual(told["after_ms"], told["before_ms"])
-        verdicts = [r[4] for r in self.records(self.file("cache") / "tuned")]
+        verdicts = [r[5] for r in self.records(self.file("cache") / "tuned")]
         self.assertEqual(verdicts.count("kept"), told["kept"])
         tenon("cache", "--clear", env=self.env)  # it is no entry of the cache
         self.assertTrue(self.file("cache").joinpath("tuned").exists())
@@ -1814,7 +1814,7 @@ class Tune(Case):
     def test_a_later_call_goes_on(self):
         first = json.loads(self.tune("--for=3s", "--json", "-o", self.tuned).stdout)
         again = json.loads(self.tune("--for=3s", "--json", "-o", self.tuned).stdout)
-        verdicts = [r[4] for r in self.records()]  # nothing twice
+        verdicts = [r[5] for r in self.records()]  # nothing twice
         self.assertEqual(sum(v in self.MEASURED - {"equal", "failed"} for v in verdicts),
                          first["measured"] + again["measured"])
 
@@ -1823,7 +1823,7 @@ class Tune(Case):
         ask = ("bench", self.model, "--input=a=2x24x30x30", "--threads=1", "--repeat=1", "--json")
         told = json.loads(tenon(*ask, env={**self.env, "TENON_TUNED": str(self.tuned)}).stdout)
         self.assertEqual(told["compiled"], 0)
-        kept = any(r[4] == "kept" for r in self.records())
+        kept = any(r[5] == "kept" for r in self.records())
         for tuned, is_told in ((str(self.tuned), kept), ("off", False)):
             text = tenon("explain", self.model, "--input=a=2x24x30x30", "--threads=1",
                          env={**self.env, "TENON_TUNED": tuned}).stdout
@@ -1838,11 +1838,11 @@ class Tune(Case):
                 process.communicate(timeout=100)
         self.assertGreaterEqual(len(self.records()), 5)
         with open(self.tuned, "ab") as file:
-            file.write(b"tenon-tuned-1 0123")  # as half a line
+            file.write(b"tenon-tuned-2 0123")  # as half a line
         self.tune("--for=3s", "-o", self.tuned)
         whole = self.tuned.read_text(encoding="ascii").split("\n")
-        self.assertIn("tenon-tuned-1 0123", whole)
-        self.tuned.write_text("\n".join(x for x in whole if x != "tenon-tuned-1 0123"))
+        self.assertIn("tenon-tuned-2 0123", whole)
+        self.tuned.write_text("\n".join(x for x in whole if x != "tenon-tuned-2 0123"))
         self.records()
 
     def test_an_interrupt_keeps_what_was_found(self):
@@ -1855,7 +1855,7 @@ class Tune(Case):
                 self.assertEqual(process.returncode, 0, said)
                 self.assertIn("ended early", said)
                 self.assertIn("of the time", text)
-                found = {r[4] for r in self.records()}
+                found = {r[5] for r in self.records()}
                 self.assertTrue("faster" not in found or found & {"kept", "dropped"})
 
     def test_the_state_is_shown_on_a_terminal(self):
@@ -1884,7 +1884,7 @@ class Tune(Case):
         self.assertIn("there is no file of tuned schedules", done.stderr)
 
     def test_a_full_disk_is_told(self):
-        self.tuned.write_text("tenon-tuned-1\n" * 200000)  # larger than what the compiler writes
+        self.tuned.write_text("tenon-tuned-2\n" * 200000)  # larger than what the compiler writes
         size = 100 + self.tuned.stat().st_size
         done = self.tune("--for=3s", "-o", self.tuned, status=1, preexec_fn=lambda: limit_files(size))
         self.assertIn("cannot be written", done.stderr)

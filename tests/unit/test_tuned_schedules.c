@@ -203,7 +203,7 @@ static void append_record(fixture *f, const tuned_record *r) {
 }
 
 static void keep(fixture *f, const kernel_record *k, const char *decisions) {
-  append_record(f, &(tuned_record){k->key, TUNED_KEPT, {decisions, 1, 1}, {"-", 1, 2}});
+  append_record(f, &(tuned_record){k->key, TUNED_KEPT, {decisions, 1, 1}, {"-", 1, 2}, false});
 }
 
 /* Tests. */
@@ -425,7 +425,7 @@ static void a_killed_tuning_is_resumed(void **state) {
   const char *usual = decisions_text(&f->arena, &k.usual),
              *other = decisions_text(&f->arena, &k.other);
   keep(f, &k, other);
-  append_record(f, &(tuned_record){k.key, TUNED_FASTER, {usual, 1, 1}, {other, 1, 2}});
+  append_record(f, &(tuned_record){k.key, TUNED_FASTER, {usual, 1, 1}, {other, 1, 2}, false});
   const tn_tuning t = tune_process(f, 0);
   assert_true(t.measured == 0 && t.faster == 1 && t.kept == 1);
   assert_true(explain(f, f->tuned, &other));
@@ -474,7 +474,7 @@ static void a_schedule_that_changes_outputs_is_wrong(void **state) {
   const char *usual = decisions_text(&f->arena, &k.usual),
              *other = decisions_text(&f->arena, &k.other);
   const double sum = run_process(f, "off").sum;
-  append_record(f, &(tuned_record){k.key, TUNED_FASTER, {other, 1, 1}, {usual, 1, 2}});
+  append_record(f, &(tuned_record){k.key, TUNED_FASTER, {other, 1, 1}, {usual, 1, 2}, false});
   f->cache = "off";
   f->remarks = 0;
   const tuning t = tune_with_fragile_compiler(f, "wrong", 0);

@@ -4,6 +4,7 @@
 #include "compile/tuned_store.h"
 
 #include "codegen/decisions.h"
+#include "compile/cache_keys.h"
 #include "support/counting_mem.h"
 #include "support/temporary.h"
 
@@ -60,7 +61,7 @@ static tuned_store *open_at(fixture *f, const char *path) {
 static tuned_store *open_one(fixture *f) { return open_at(f, f->path); }
 
 static tuned_record record(const char *key, tuned_verdict verdict, const char *decisions) {
-  return (tuned_record){key, verdict, {decisions, 1000, 900.4}, {"tile:0/3", 1100, 1200}};
+  return (tuned_record){key, verdict, {decisions, 1000, 900.4}, {"tile:0/3", 1100, 1200}, false};
 }
 
 static void append(tuned_store *s, const char *key, tuned_verdict verdict, const char *decisions) {
@@ -187,7 +188,7 @@ static void torn_and_foreign_lines_are_ignored(void **state) {
   add_bytes(f, line, n);
   at[5] = '9';
   add_bytes(f, line, n);
-  static const char foreign[] = "\n \n# a remark\ntenon-tuned-2 of another version\n\0\0\n";
+  static const char foreign[] = "\n \n# a remark\ntenon-tuned-1 of another version\n\0\0\n";
   add_bytes(f, foreign, sizeof foreign - 1);
   at[5] = '1';
   add_bytes(f, line, n - 20); /* torn: the next line does not continue it */
@@ -202,6 +203,39 @@ static void torn_and_foreign_lines_are_ignored(void **state) {
   append(s, KEY, TUNED_KEPT, "tile:2/3");
   tuned_store_close(s);
   assert_string_equal(found(f, KEY), "tile:2/3");
+}
+
+static void count_foreign(void *user, const tuned_record *r) {
+  fixture *f = user;
+  f->records += r->is_foreign;
+}
+
+/** A line with another hash of the build, and the check of all before. */
+static void add_foreign_line(fixture *f) {
+  char line[512];
+  uint64_t hash[2];
+  FILE *file = fopen(f->path, "r");
+  assert_non_null(fgets(line, sizeof line, file));
+  fclose(file);
+  char *check = strrchr(line, ' '), *build = strstr(line, " kept ") - 1;
+  *build = *build == '0' ? '1' : '0';
+  cache_keys_hash(line, (size_t)(check - line), hash);
+  add_bytes(f, arena_printf(&f->arena, "%.*s %08x\n", (int)(check - line), line, (uint32_t)hash[1]),
+            strlen(line));
+}
+
+/** Its kept schedule is used; what it measured may be otherwise now. */
+static void records_of_other_builds_are_foreign(void **state) {
+  fixture *f = *state;
+  tuned_store *s = open_one(f);
+  append(s, KEY, TUNED_KEPT, "tile:1/3");
+  assert_int_equal(tuned_store_read(s, count_foreign, f, &f->diag), TN_OK);
+  assert_int_equal(f->records, 0);
+  add_foreign_line(f);
+  assert_int_equal(tuned_store_read(s, count_foreign, f, &f->diag), TN_OK);
+  assert_int_equal(f->records, 1);
+  tuned_store_close(s);
+  assert_string_equal(found(f, KEY), "tile:1/3");
 }
 
 /** A line with a right check, but decisions that cannot be. */
@@ -390,6 +424,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(the_last_kept_record_counts, set_up, tear_down),
       cmocka_unit_test_setup_teardown(trials_come_first, set_up, tear_down),
       cmocka_unit_test_setup_teardown(torn_and_foreign_lines_are_ignored, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(records_of_other_builds_are_foreign, set_up, tear_down),
       cmocka_unit_test_setup_teardown(impossible_decisions_are_ignored, set_up, tear_down),
       cmocka_unit_test_setup_teardown(files_that_cannot_be_written_are_told, set_up, tear_down),
       cmocka_unit_test_setup_teardown(relative_paths_stay_the_same_file, set_up, tear_down),
