@@ -7,6 +7,7 @@
    a hash of what precedes it. */
 #include "compile/tuned_store.h"
 
+#include "base/atomic_write.h"
 #include "base/file.h"
 #include "base/thread.h"
 #include "codegen/decisions.h"
@@ -305,6 +306,12 @@ static bool ends_torn(int fd) {
   return end > 0 && pread(fd, &last, 1, end - 1) == 1 && last != '\n';
 }
 
+/** True if the file can be read with so many bytes more. */
+static bool has_room(int fd, size_t bytes) {
+  off_t end = lseek(fd, 0, SEEK_END);
+  return end >= 0 && (uint64_t)end + bytes <= most_file_bytes;
+}
+
 typedef struct appending {
   tuned_store *store;
   const tuned_record *record;
@@ -316,14 +323,17 @@ static void append_body(void *arg) {
   const appending *p = arg;
   tuned_store *s = p->store;
   size_t bytes;
+  char why[WRITE_ERROR_TEXT];
   const char *line = print_line(p->arena, p->record, &bytes);
   if (open_for_appending(s, p->diag)) diag_rethrow(p->diag);
   if (ends_torn(s->out)) line = arena_printf(p->arena, "\n%s", line), bytes++;
-  ssize_t written = write(s->out, line, bytes);
-  if (written < 0 || (size_t)written < bytes) {
-    fail(s, "cannot be written", strerror(written < 0 ? errno : ENOSPC), p->diag);
-    diag_rethrow(p->diag);
-  }
+  if (!has_room(s->out, bytes))
+    fail(s, "cannot be appended to", "it is full: delete it", p->diag);
+  else if (!write_parts(s->out, &(write_part){line, bytes}, 1))
+    fail(s, "cannot be written", write_error_text(errno, why), p->diag);
+  else
+    return;
+  diag_rethrow(p->diag);
 }
 
 static void keep_body(void *arg) {

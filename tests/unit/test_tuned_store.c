@@ -318,6 +318,20 @@ static void other_files_are_left_alone(void **state) {
   fclose(file);
 }
 
+/** A larger file could not be read: what it holds would be lost. */
+static void a_full_file_stays_readable(void **state) {
+  fixture *f = *state;
+  tuned_store *s = open_one(f);
+  const tuned_record r = record(OTHER, TUNED_KEPT, "tile:1/3");
+  append(s, KEY, TUNED_KEPT, "tile:1/3");
+  assert_int_equal(truncate(f->path, (1 << 28) - 20), 0);
+  assert_int_equal(tuned_store_append(s, &r, &f->diag), TN_ERR_IO);
+  assert_non_null(strstr(f->diag.text, "it is full"));
+  tuned_store_close(s);
+  assert_string_equal(found(f, KEY), "tile:1/3");
+  assert_int_equal(f->remarks, 0);
+}
+
 static void a_pipe_is_no_store(void **state) {
   fixture *f = *state;
   assert_int_equal(mkfifo(f->path, 0600), 0);
@@ -430,6 +444,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(relative_paths_stay_the_same_file, set_up, tear_down),
       cmocka_unit_test_setup_teardown(long_paths_are_refused, set_up, tear_down),
       cmocka_unit_test_setup_teardown(other_files_are_left_alone, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_full_file_stays_readable, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_pipe_is_no_store, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_full_disk_loses_one_line, set_up, tear_down),
       cmocka_unit_test_setup_teardown(writers_do_not_mix_their_lines, set_up, tear_down),
