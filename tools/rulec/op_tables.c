@@ -21,7 +21,7 @@ const op_row op_table[O_LIMIT] = {
 };
 
 const type_row type_table[] = {
-#define DTYPE(name, number, text, cls, bytes, exponent, mantissa, c) \
+#define DTYPE(name, number, text, cls, bytes, exponent, mantissa) \
   {#name, text, #cls, bytes, exponent, mantissa},
 #include "ir/core/dtypes.def"
 #undef DTYPE

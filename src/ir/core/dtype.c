@@ -13,8 +13,8 @@ static const dtype_facts table[DT_LIMIT] = {
 #define BOOL  DC_BOOL
 #define NONE  DC_NONE
 #define INDEX DC_INDEX
-#define DTYPE(name, number, text, cls, bytes, exponent, mantissa, c) \
-  [number] = {text, c, cls, bytes, exponent, mantissa},
+#define DTYPE(name, number, text, cls, bytes, exponent, mantissa) \
+  [number] = {text, cls, bytes, exponent, mantissa},
 #include "ir/core/dtypes.def"
 #undef DTYPE
 };

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 typedef enum dtype {
-#define DTYPE(name, number, text, cls, bytes, exponent, mantissa, c) name = number,
+#define DTYPE(name, number, text, cls, bytes, exponent, mantissa) name = number,
 #include "ir/core/dtypes.def"
 #undef DTYPE
   DT_LIMIT
@@ -19,7 +19,6 @@ typedef enum dtype_class { DC_NONE, DC_BOOL, DC_INT, DC_UINT, DC_FLOAT, DC_INDEX
 
 typedef struct dtype_facts {
   const char *name; /* NULL: no such type */
-  const char *c_type;
   dtype_class cls;
   uint8_t bytes, exponent_bits, mantissa_bits;
 } dtype_facts;
