@@ -14,6 +14,12 @@ static const char *const words[] = {
 /** Alternatives of one decision in a text, and decisions in one, at most. */
 enum { MOST_ALTERNATIVES = 1 << 20, MOST_DECISIONS = 1 << 10 };
 
+decision_list decisions_copy(arena *a, const decision_list *list) {
+  decision_list copy = {0};
+  for (size_t i = 0; i < list->n; i++) vec_push(a, &copy, list->at[i]);
+  return copy;
+}
+
 bool decisions_equal(const decision_list *a, const decision_list *b) {
   bool equal = a->n == b->n;
   for (size_t i = 0; i < a->n && equal; i++)

@@ -34,6 +34,9 @@ typedef struct decision {
 
 typedef VEC(decision) decision_list;
 
+/** A copy in an arena. */
+decision_list decisions_copy(arena *a, const decision_list *list);
+
 bool decisions_equal(const decision_list *a, const decision_list *b);
 
 /** The list as text without spaces, in the arena: "lanes:0/2,tile:3/12"; "-" for an empty one. */

@@ -2,7 +2,7 @@
    clock of the processor, counts for both alike. */
 #include "tune/kernel_bench.h"
 
-enum { ROUNDS = 10, WINS = 8 };
+#include "tune/contest.h"
 
 /** The share of the incumbent's time that a faster schedule takes at most; and that from which on a
     first measurement is enough. */
@@ -25,7 +25,7 @@ static void run_rounds(kernel_trial *k, const trial_program *a, const trial_prog
   double first = kernel_trial_time(k, a, n), other = kernel_trial_time(k, b, n);
   *r = (bench_result){BENCH_SLOWER, first / (double)n, other / (double)n};
   if (other > far_slower_share * first) return;
-  while (wins < WINS && losses <= ROUNDS - WINS) {
+  while (wins < CONTEST_WINS && losses <= CONTEST_ROUNDS - CONTEST_WINS) {
     double before = kernel_trial_time(k, a, n), after = kernel_trial_time(k, b, n);
     after += kernel_trial_time(k, b, n);
     before += kernel_trial_time(k, a, n);
@@ -35,7 +35,7 @@ static void run_rounds(kernel_trial *k, const trial_program *a, const trial_prog
     if (before / 2 < r->incumbent_ns * (double)n) r->incumbent_ns = before / 2 / (double)n;
     if (after / 2 < r->candidate_ns * (double)n) r->candidate_ns = after / 2 / (double)n;
   }
-  if (wins == WINS) r->verdict = BENCH_FASTER;
+  if (wins == CONTEST_WINS) r->verdict = BENCH_FASTER;
 }
 
 typedef struct contest {

@@ -23,12 +23,6 @@ typedef struct prediction {
   bool is_made;
 } prediction;
 
-static decision_list copy_decisions(arena *a, const decision_list *from) {
-  decision_list copy = {0};
-  for (size_t i = 0; i < from->n; i++) vec_push(a, &copy, from->at[i]);
-  return copy;
-}
-
 static void predict_body(void *arg) {
   prediction *p = arg;
   const node *sink = p->k->sink;
@@ -37,7 +31,7 @@ static void predict_body(void *arg) {
   o.decisions = p->wanted;
   ir_copy(p->g, ir_arena(p->g), &sink, 1, NULL, NULL, &sink);
   p->is_made = codegen_predict(p->g, sink, &o, &made, &p->ns);
-  if (p->is_made) p->made = copy_decisions(p->k->arena, &made);
+  if (p->is_made) p->made = decisions_copy(p->k->arena, &made);
 }
 
 /** Runs the steps of the scheduler; false: they failed. Want of memory raises. */
@@ -106,7 +100,7 @@ static void add(kernel_candidates *k, const decision_list *wanted) {
 }
 
 static void add_neighbours(kernel_candidates *k) {
-  decision_list wanted = copy_decisions(k->arena, &k->present);
+  decision_list wanted = decisions_copy(k->arena, &k->present);
   for (size_t i = 0; i < wanted.n; i++) {
     const size_t present = wanted.at[i].taken;
     for (size_t other = 0; other < wanted.at[i].n; other++) {
@@ -123,7 +117,7 @@ static size_t draw(kernel_candidates *k, size_t below) {
 
 static void add_random(kernel_candidates *k) {
   for (int i = 0; i < DRAWS && k->present.n; i++) {
-    decision_list wanted = copy_decisions(k->arena, &k->present);
+    decision_list wanted = decisions_copy(k->arena, &k->present);
     for (int change = 0; change < 2; change++) {
       decision *d = &wanted.at[draw(k, wanted.n)];
       d->taken = draw(k, d->n);

@@ -22,7 +22,7 @@ typedef struct trial_program {
   const tn_launch *launches; /* by copy of the operands; kernel_trial_prepare's */
 } trial_program;
 
-/* These raise through the diag that the trial was opened with. */
+/* The functions below raise through the diag that the trial was opened with. */
 
 /** Prepares calls of programs, each of which takes no other buffers and values than the step's
    does. Those that were prepared before must be prepared again. */

@@ -5,12 +5,11 @@
 
 #include "device/memory/span.h"
 #include "runtime/execution_memory.h"
+#include "tune/contest.h"
 #include "tune/same_results.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-enum { ROUNDS = 10, WINS = 8 };
 
 /** The least time that is measured at once. */
 static const int64_t least_ns = 5000000;
@@ -105,18 +104,18 @@ static int compare_numbers(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static double median(double x[ROUNDS]) {
-  qsort(x, ROUNDS, sizeof *x, compare_numbers);
-  return (x[(ROUNDS - 1) / 2] + x[ROUNDS / 2]) / 2;
+static double median(double x[CONTEST_ROUNDS]) {
+  qsort(x, CONTEST_ROUNDS, sizeof *x, compare_numbers);
+  return (x[(CONTEST_ROUNDS - 1) / 2] + x[CONTEST_ROUNDS / 2]) / 2;
 }
 
 network_times network_compare(network *before, network *after, diag *d) {
-  double a[ROUNDS], b[ROUNDS];
+  double a[CONTEST_ROUNDS], b[CONTEST_ROUNDS];
   int wins = 0;
   network_run(after, d);
   int64_t once = network_run(before, d);
   int64_t runs = once < least_ns ? least_ns / (once + 1) + 1 : 1;
-  for (int i = 0; i < ROUNDS; i++) {
+  for (int i = 0; i < CONTEST_ROUNDS; i++) {
     a[i] = shortest_run(before, runs, HUGE_VAL, d);
     b[i] = shortest_run(after, runs, HUGE_VAL, d);
     b[i] = shortest_run(after, runs, b[i], d);
@@ -124,7 +123,7 @@ network_times network_compare(network *before, network *after, diag *d) {
     wins += b[i] < a[i];
   }
   network_times t = {median(a), median(b), false};
-  t.is_faster = wins >= WINS && t.after_ns < t.before_ns;
+  t.is_faster = wins >= CONTEST_WINS && t.after_ns < t.before_ns;
   return t;
 }
 

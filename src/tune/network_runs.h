@@ -15,7 +15,7 @@ typedef struct network {
 tn_status network_open(network *n, tn_binding *b, plan_variant *v);
 void network_close(network *n); /* one of zeros is allowed */
 
-/* These raise through the diag, or that of the arena. */
+/* The functions below raise through the diag, or that of the arena. */
 
 /** Runs once, and returns the time. */
 int64_t network_run(network *n, diag *d);

@@ -58,20 +58,14 @@ static void run_body(void *arg) {
   run_steps(r->t, r->first);
 }
 
-/** The same for an alternative; false: it failed, as where an index overflows. Raises where memory
-    runs out. */
+/** Applies the steps from a number on to an alternative; false: it failed, as where an index
+   overflows. Raises where memory runs out. */
 static bool can_run_steps(attempt *t, size_t first) {
   diag *d = ir_diag(t->before[first].laws.g);
   tn_status status = diag_catch(d, run_body, &(run){t, first});
   if (status == TN_ERR_MEMORY) diag_rethrow(d);
   if (status) diag_clear(d);
   return !status;
-}
-
-static decision_list copy_decisions(arena *a, const decision_list *from) {
-  decision_list copy = {0};
-  for (size_t i = 0; i < from->n; i++) vec_push(a, &copy, from->at[i]);
-  return copy;
 }
 
 static decision_list decisions_of(const attempt *t) { return t->before[CHOICE_STEPS].made; }
@@ -87,9 +81,9 @@ static bool make_alternative(search *s, size_t number, size_t alternative, attem
   *t = s->best;
   while (t->before[first].made.n > number) first--;
   choice *c = &t->before[first];
-  c->wanted = copy_decisions(a, &made);
+  c->wanted = decisions_copy(a, &made);
   c->wanted.at[number].taken = alternative;
-  c->made = copy_decisions(a, &c->made);
+  c->made = decisions_copy(a, &c->made);
   s->left--;
   return can_run_steps(t, first);
 }
@@ -167,7 +161,7 @@ static void copy_kernel(search *s) {
 /** Keeps the decisions of the best attempt, which are in an ir that ends with the search. */
 static void keep_decisions(search *s) {
   decision_list found = decisions_of(&s->best);
-  s->found = copy_decisions(s->to, &found);
+  s->found = decisions_copy(s->to, &found);
 }
 
 static void search_body(void *arg) {
