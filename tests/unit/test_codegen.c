@@ -99,7 +99,7 @@ static void check_program(test *t, replay *values, const interp_array *expected,
 }
 
 /** Applies a few random laws to a kernel, favouring those that make vectors, and ranges that
-    choose.c never makes. */
+    the scheduler never makes. */
 static const node *arranged(test *t, const node *sink) {
   static const law vectors[] = {LAW_SPLIT, LAW_KIND, LAW_KIND};
   rng r = {t->seed ^ 0xa44};

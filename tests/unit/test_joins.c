@@ -72,7 +72,7 @@ typedef struct plan {
 } plan;
 
 /** Schedules a graph, and compares what its steps compute with it. */
-static plan scheduled(test *t, const node *const roots[], size_t n, schedule_search search) {
+static plan scheduled(test *t, const node *const roots[], size_t n, fusion_choice search) {
   schedule_request r = {.roots = roots,
                         .n_roots = n,
                         .math = MATH_DEFAULT,
@@ -91,11 +91,11 @@ static plan scheduled(test *t, const node *const roots[], size_t n, schedule_sea
 }
 
 static plan plan_of(test *t, const node *const roots[], size_t n) {
-  plan none = scheduled(t, roots, n, (schedule_search){.is_without_places = true});
+  plan none = scheduled(t, roots, n, (fusion_choice){.is_without_places = true});
   require(t, !none.places && !none.views, "places are made although they are off");
   for (uint64_t seed = 1; seed < 9; seed++)
-    scheduled(t, roots, n, (schedule_search){.policy = FUSION_RANDOM, .seed = seed});
-  return scheduled(t, roots, n, (schedule_search){0});
+    scheduled(t, roots, n, (fusion_choice){.policy = FUSION_RANDOM, .seed = seed});
+  return scheduled(t, roots, n, (fusion_choice){0});
 }
 
 /** The number of arrays that steps other than copies write. */

@@ -74,10 +74,10 @@ static int64_t choose_block_size(choice *c, const node *range, double bytes) {
 /** True if a FOLD is a scan: it carries array states, or states without an op. Its loop cannot move
     out of a range, but BATCH can carry the states of all indices. */
 static bool is_scan(const node *n) {
-  bool is = false;
+  bool carries = false;
   for (size_t i = 0; n->op == OP_FOLD && i < fold_n_states(n); i++)
-    is |= fold_op(n, i) < 0 || fold_component(n, i) >= 0;
-  return is;
+    carries |= fold_op(n, i) < 0 || fold_component(n, i) >= 0;
+  return carries;
 }
 
 /** The kernel with one binder built outside of a range; NULL: a law refused. */

@@ -118,11 +118,11 @@ typedef struct schedule_target {
 } schedule_target;
 
 /** Options of the fusion search. */
-typedef struct schedule_search {
+typedef struct fusion_choice {
   int policy;             /* fusion_policy: FUSION_BY_COST but in tests */
   uint64_t seed;          /* of FUSION_RANDOM */
   bool is_without_places; /* every array has a buffer of its own (for tests) */
-} schedule_search;
+} fusion_choice;
 
 /** A graph to schedule. */
 typedef struct schedule_request {
@@ -135,7 +135,7 @@ typedef struct schedule_request {
   size_t n_labels;
   int math; /* math_mode */
   schedule_target target;
-  schedule_search search;
+  fusion_choice search;
   schedule_observer observer;
 } schedule_request;
 

@@ -13,7 +13,7 @@ double join_bytes_of(const node *x) {
 }
 
 /** True for a sum of products of two tensors. */
-static bool is_contraction(const node *n) {
+static bool is_tensor_contraction(const node *n) {
   const node *x = n->op == OP_REDUCE ? n->src[0] : n;
   return x != n && x->op == OP_MUL && x->src[0] != x->src[1];
 }
@@ -26,7 +26,7 @@ static bool has_contraction(const join_search *f, const node *x) {
   vec_push(f->a, &open, x);
   for (size_t i = 0; i < open.n && i < MOST_BEHIND; i++) {
     const node *n = open.at[i];
-    if (is_contraction(n)) return true;
+    if (is_tensor_contraction(n)) return true;
     if (i && (map_has(&f->joined, n) || join_is_opaque(n))) continue;
     for (uint32_t k = 0; k < n->n_src; k++) {
       const node *s = n->src[k];

@@ -8,7 +8,7 @@
 #include "schedule/values/normalise.h"
 #include "schedule/values/value.h"
 
-/** Which joins are made, of those that are legal. */
+/** The choice of joins among those that are legal. */
 typedef struct joins_policy {
   const machine *machine; /* those that save time on it; NULL: any, by the seed */
   uint64_t seed;

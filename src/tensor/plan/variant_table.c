@@ -89,12 +89,12 @@ static const plan_variant *find_like(const tn_plan *p, const int64_t facts[], si
 static void choose_form(const tn_plan *p, const int64_t facts[], int64_t form[]) {
   const variant_table *t = p->variants;
   size_t n_widened;
-  const plan_variant *like = find_like(p, facts, &n_widened);
-  bool is_exact = p->policy == TN_VARIANTS_EXACT || t->is_never_widened || !like;
+  const plan_variant *nearest = find_like(p, facts, &n_widened);
+  bool is_exact = p->policy == TN_VARIANTS_EXACT || t->is_never_widened || !nearest;
   for (size_t i = 0; i < p->n_facts; i++) {
     const plan_fact *f = &p->facts[i];
     bool is_widened = !is_exact && facts[i] != 0 && plan_fact_varies(f) &&
-                      (n_widened >= WIDENING_STEPS || like->form[i] != facts[i]);
+                      (n_widened >= WIDENING_STEPS || nearest->form[i] != facts[i]);
     form[i] = is_widened || f->is_pinned ? FACT_OPEN : facts[i];
   }
   for (size_t i = 0; i < p->n_facts && n_widened < WIDENING_STEPS; i++) {
@@ -287,7 +287,7 @@ static bool take_due(tn_plan *p, int64_t form[], int64_t *best_ns) {
   return k != NULL;
 }
 
-/** Compiles an exact variant. A failure is told to the logger, and not repeated. */
+/** Compiles an exact variant. A failure is logged, and not repeated. */
 static void compile_exact(tn_plan *p, const int64_t form[], int64_t best_ns,
                           const atomic_bool *is_cancelled) {
   variant_table *t = p->variants;
