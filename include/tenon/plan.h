@@ -25,7 +25,7 @@ typedef struct tn_binding tn_binding;
     compiled into a plan, but not read. The name is copied and unique among the inputs of a plan. */
 TN_API tn_tensor *tn_input(tn_context *context, const char *name, tn_shape shape, tn_dtype dtype);
 
-/** Which variants are compiled of a plan or a model whose inputs leave sizes open. A variant is
+/** The variants that are compiled of a plan or a model whose inputs leave sizes open. A variant is
     exact, for one set of sizes, or leaves some of them open, and is slower; 8 exact variants and 4
     others are kept, the last used. Results of one variant are the same bits for any number of
     threads; between variants floats may be rounded differently ("Variants" in docs/library.md).

@@ -50,7 +50,8 @@ const node *codegen_simplify(ir *g, const node *sink, const codegen_options *o);
 const node *codegen_choose(ir *g, const node *sink, const codegen_options *o);
 
 /** choose/auto_schedule.c: the decisions that are made where the options ask for some, and the time
-    of a run that they are predicted to give, in ns. False: no schedule is made with them. */
+    that the search compares, in ns: for one thread and for all cores alike. False: no schedule is
+   made with them. */
 bool codegen_predict(ir *g, const node *sink, const codegen_options *o, decision_list *made,
                      double *ns);
 

@@ -27,7 +27,8 @@ typedef enum tuned_verdict {
 #undef VERDICT
 } tuned_verdict;
 
-/** A schedule with times of a run of the kernel, in ns; 0: not measured. */
+/** A schedule with times in ns: predicted as the search compares them (codegen_predict), and of a
+   run of the kernel; 0: not measured. */
 typedef struct tuned_schedule {
   const char *decisions; /* decisions_text; "-": the schedule that the search finds */
   double predicted, measured;

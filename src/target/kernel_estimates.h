@@ -18,9 +18,9 @@ static inline double estimate_vectorised(double operations, bool is_consecutive,
 /** Element operations of a node: one for every combination of its free ranges' indices. */
 double estimate_node_operations(const node *n);
 
-/** The same in vectors along a range that the node depends on. An element at a scattered address,
-   or under a bounds check that depends on the range, is loaded by itself and inserted into its
-   lane; indices are compared one by one. */
+/** Element operations of a node in vectors along a range that it depends on. An element at a
+   scattered address, or under a bounds check that depends on the range, is loaded by itself and
+   inserted into its lane; indices are compared one by one. */
 double estimate_node_vectorised(ir *g, const node *n, const node *range, double lanes);
 
 /** Bytes of the widest element among nest nodes that depend on a range (NULL: among all), as it is
@@ -49,11 +49,13 @@ bool address_has_stride(ir *g, const node *range, const node *address, int64_t *
     on the range. */
 bool address_is_unit_stride(ir *g, const node *range, const node *address);
 
-/** The same of the element at some coordinates of an array. */
+/** True if the address of the element at some coordinates of an array has stride 0 or 1 along a
+    range, and no mask that depends on the range. */
 bool coordinates_are_unit_stride(ir *g, const node *range, size_t rank, const node *const extents[],
                                  const node *const coords[]);
 
-/** The same of an INDEX of a PARAM or STAGE; other INDEXes read registers or small arrays: true. */
+/** True if the address that an INDEX of a PARAM or STAGE reads has stride 0 or 1 along a range, and
+   no mask that depends on the range; other INDEXes read registers or small arrays: true. */
 bool read_is_unit_stride(ir *g, const node *range, const node *index);
 
 #endif

@@ -298,7 +298,7 @@ static double cost_with_overlap(const tiled_nest *p, const int64_t cut[], double
   return each < 0 ? each : each * times;
 }
 
-/** The same with smaller tiles for the remainders. */
+/** Cycles of a nest in tiles, with smaller tiles for the remainders. */
 static double cost_with_remainders(const tiled_nest *p, const int64_t cut[], double registers) {
   double sum = 0;
   for (unsigned part = 0; part < 1u << AXES; part++) {

@@ -5,7 +5,7 @@
 #include <elf.h>
 #include <string.h>
 
-/* Those of section 5.7 that the small code model needs. */
+/* Relocations of section 5.7 that the small code model needs. */
 static const elf_relocation relocations[] = {
     {R_AARCH64_ABS64, ELF_USE_ADDRESS, 8},
     {R_AARCH64_PREL32, ELF_USE_ADDRESS, 4},

@@ -243,7 +243,8 @@ static void run_submission(tn_queue *q, submission *s) {
   end_submission(q, s);
 }
 
-/** Completes the next end of the oldest submission. Likewise. */
+/** Completes the next end of the oldest submission. Called under the lock, which it gives up
+    meanwhile. */
 static void complete_end(tn_queue *q, submission *s) {
   const queue_end e = s->ends[s->n_ended];
   mutex_unlock(&q->lock);
@@ -265,7 +266,8 @@ static bool has_new_submission(const void *arg) {
   return atomic_load(&c->queue->n_submitted) != c->seen;
 }
 
-/** Waits for something to do. Likewise. A queue without a stream spins once before it sleeps. */
+/** Waits for something to do. Called under the lock, which it gives up meanwhile. A queue without a
+ * stream spins once before it sleeps. */
 static void sleep_idle(tn_queue *q, bool *has_spun) {
   const submission_count c = {q, atomic_load(&q->n_submitted)};
   if (!q->stream && !q->stop && !*has_spun) {

@@ -1,5 +1,5 @@
 /* Implements the loading of backends: opens the shared object with all its symbols resolved, so
-   that an absent library is told now, and calls its entry. */
+   that an absent library is reported now, and calls its entry. */
 #include "device/registry/load_backend.h"
 
 #include <dlfcn.h>

@@ -51,7 +51,7 @@ static void close_use(tn_binding *b, size_t i) {
 }
 
 /** Closes executions of variants that the plan has dropped, except that of the last run, whose
-   steps are still told. */
+   steps are still reported. */
 static void close_dropped(tn_binding *b) {
   for (size_t i = b->n_uses; i-- > 0;)
     if (atomic_load(&b->uses[i].variant->is_dropped) && b->uses[i].execution != b->ran)
@@ -99,7 +99,7 @@ static variant_use *find_use(tn_binding *b, const plan_variant *v) {
   return NULL;
 }
 
-/** Makes an execution the one in use, with the variant's values; the one before lets go of its
+/** Makes an execution the one in use, with the variant's values; the one before releases its
     memory. */
 static tn_status enter_use(tn_binding *b, const variant_use *u) {
   const plan_variant *v = u->variant;
