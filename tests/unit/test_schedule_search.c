@@ -96,15 +96,19 @@ typedef struct fixture {
   decision_list usual; /* by the steps alone */
   decision_list made;  /* by the steps, with those of the search wanted */
   double before, after;
-  double ns; /* of one thread, by the steps alone */
+  double ns;          /* of one thread, by the steps alone */
+  double found_bytes; /* of arrays, as found */
 } fixture;
 
-/** The predicted time of a kernel with some decisions, as the search weighs it. */
-static double time_with(choice c, const decision_list *wanted, decision_list *made, double *ns) {
+/** The predicted time of a kernel with some decisions, as the search weighs it; and that of one
+    thread, and the bytes of arrays. */
+static double time_with(choice c, const decision_list *wanted, decision_list *made, double *ns,
+                        double *bytes) {
   c.wanted = *wanted;
   for (size_t i = 0; i < CHOICE_STEPS; i++) choice_steps[i].apply(&c);
   *made = c.made;
   *ns = choice_cost(&c).total;
+  *bytes = choice_array_bytes(&c);
   return choice_searched_time(&c);
 }
 
@@ -118,9 +122,9 @@ static void search_body(void *arg) {
   node_list roots = parse_graph(f->g, &f->arena, text, (size_t)n);
   choice c = {.laws = {.g = f->g}, .target = &machine, .math = MATH_DEFAULT, .sink = roots.at[0]};
   f->found = choice_search(&c);
-  double ns;
-  f->before = time_with(c, &(decision_list){0}, &f->usual, &f->ns);
-  f->after = time_with(c, &f->found, &f->made, &ns);
+  double ns, bytes;
+  f->before = time_with(c, &(decision_list){0}, &f->usual, &f->ns, &bytes);
+  f->after = time_with(c, &f->found, &f->made, &ns, &f->found_bytes);
 }
 
 static void search(fixture *f, int size, int channels) {
@@ -200,10 +204,22 @@ static void heads_are_outermost_where_rows_share_their_operands(void **state) {
   end(&f);
 }
 
+/** The schedule that is found without a limit has arrays of 8648 bytes. */
+static void arrays_stay_within_scratch_memory(void **state) {
+  (void)state;
+  fixture f;
+  machine.scratch = 8192;
+  search(&f, 0, 0);
+  assert_true(f.found_bytes > 0 && f.found_bytes <= 8192);
+  end(&f);
+  machine.scratch = 0;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_better_schedule_is_found),
       cmocka_unit_test(the_same_schedule_is_found_again),
+      cmocka_unit_test(arrays_stay_within_scratch_memory),
       cmocka_unit_test(small_kernels_are_not_searched),
       cmocka_unit_test(heads_are_outermost_where_rows_share_their_operands),
   };

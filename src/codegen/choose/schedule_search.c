@@ -10,6 +10,8 @@
 #include "ir/transform/copy_graph.h"
 #include "target/machine.h"
 
+#include <math.h>
+
 enum { MOST_ATTEMPTS = 60, MOST_ROUNDS = 3 }; /* for a kernel */
 
 /** A kernel before each of the steps, and after the last. */
@@ -20,9 +22,10 @@ typedef struct attempt {
 } attempt;
 
 typedef struct search {
-  choice start; /* with an ir of its own */
-  arena *to;    /* of the decisions that it returns */
-  size_t left;  /* attempts */
+  choice start;      /* with an ir of its own */
+  arena *to;         /* of the decisions that it returns */
+  size_t left;       /* attempts */
+  double most_bytes; /* of arrays */
   attempt best;
   bool has_run; /* of one attempt alone */
   decision_list found;
@@ -72,7 +75,8 @@ static decision_list decisions_of(const attempt *t) { return t->before[CHOICE_ST
 
 /** The kernel with another alternative of a decision: runs the steps again from the one on that
     makes it. Other decisions stay as they are, by their number: where a tile leaves other
-    remainders, later ones fall back to the steps' own. False: no attempt is left, or it failed. */
+    remainders, later ones fall back to the steps' own. False: no attempt is left, it failed, or its
+    arrays exceed scratch memory: code generation would go on without any copy. */
 static bool make_alternative(search *s, size_t number, size_t alternative, attempt *t) {
   arena *a = ir_arena(s->start.laws.g);
   decision_list made = decisions_of(&s->best);
@@ -85,7 +89,7 @@ static bool make_alternative(search *s, size_t number, size_t alternative, attem
   c->wanted.at[number].taken = alternative;
   c->made = decisions_copy(a, &c->made);
   s->left--;
-  return can_run_steps(t, first);
+  return can_run_steps(t, first) && choice_array_bytes(&t->before[CHOICE_STEPS]) <= s->most_bytes;
 }
 
 /** Keeps a kernel if it takes at most a share of the best one's time; returns whether it does. */
@@ -164,10 +168,19 @@ static void keep_decisions(search *s) {
   s->found = decisions_copy(s->to, &found);
 }
 
+/** The bytes that arrays of alternatives may have: scratch memory, or as many as the steps' own
+    decisions take where that is more, as the sum is an upper bound of what they need. */
+static double most_array_bytes(const attempt *own) {
+  const choice *c = &own->before[CHOICE_STEPS];
+  double scratch = (double)c->target->scratch, bytes = choice_array_bytes(c);
+  return !c->target->scratch ? HUGE_VAL : bytes > scratch ? bytes : scratch;
+}
+
 static void search_body(void *arg) {
   search *s = arg;
   copy_kernel(s);
   run_steps(&s->best, 0);
+  s->most_bytes = most_array_bytes(&s->best);
   s->left = s->best.ns < MACHINE_SEARCHED_KERNEL_NS ? 0 : MOST_ATTEMPTS;
   try_rounds(s);
   keep_decisions(s);
