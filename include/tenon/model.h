@@ -44,15 +44,17 @@ typedef struct tn_model_desc {
   const char *folder;
   bool copy; /**< copy the files' contents: the files may change once the model is loaded */
   const tn_model_size *sizes; /**< bounds that hold in all runs; NULL: those of the file. Other
-                                 sizes are 0 or more; 1 or more where ONNX gives a 0 in a computed
-                                 shape another meaning (copy the input's size) */
+                                 sizes are 0 or more; and without a min above 0 they are as large as
+                                 operators need (a height that fits the windows of convolutions),
+                                 which tn_port.min tells */
   size_t n_sizes;             /**< length of `sizes` */
   const char *name; /**< name of the model in messages; NULL: its path, or "the model" for one from
                        memory; "": messages name its nodes alone */
   tn_variants variants; /**< of what is compiled for bindings */
   bool tunable;         /**< keep graph and weights, so that tn_tune can tune bindings */
   bool *about_sizes;    /**< set to whether a failure to load is about sizes that `sizes` may fix,
-                           bound or equate; NULL: not told */
+                           bound or equate; the message then does not name `sizes`. NULL: not
+                           told */
 } tn_model_desc;
 
 #define TN_MODEL_DESC_INIT \

@@ -875,6 +875,26 @@ class Sizes(Case):
                                     *[f"--size={size}"] * bool(size)).stdout)
             self.assertEqual([told[p][0]["shape"] for p in ("inputs", "outputs")], [[x], [y]])
 
+    def test_what_operators_need_bounds_sizes(self):
+        path = model(self.file("m.onnx"),
+                     [helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[3, 3], name="node")],
+                     [value("x", TensorProto.FLOAT, ["n", 1, "height", "width"])],
+                     [value("y", TensorProto.FLOAT, None)])
+        done = tenon("run", path, "--json")
+        self.assertIn("height = 3, width = 3", done.stderr)
+        self.assertEqual(json.loads(done.stdout)["outputs"][0]["shape"], [1, 1, 1, 1])
+        self.assertIn("sizes      height=3.., width=3..8\n",
+                      tenon("inspect", path, "--size=width=..8").stdout)
+        most = 999999999
+        self.assertEqual(json.loads(tenon("inspect", path, "--json").stdout)["sizes"],
+                         [{"name": name, "min": 3, "max": most} for name in ("height", "width")])
+        self.assertIn("height must be from 3",
+                      tenon("run", path, "--input=x=1x1x2x4", status=1).stderr)
+        said = tenon("run", path, "--size=height=2..", status=1).stderr
+        self.assertIn("give it a min of 3)", said)
+        self.assertIn("--size NAME=SPEC fixes, bounds or equates a size: NAME=3.. is", said)
+        self.assertNotIn("tn_model_desc", said)
+
     def test_what_does_not_fit_for_all_sizes_is_loaded_for_those_of_the_inputs(self):
         path = self.differing()
         array = self.array("b.npy", np.ones((4, 3), np.float32))

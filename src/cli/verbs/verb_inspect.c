@@ -38,6 +38,12 @@ typedef struct inspected_port {
 
 typedef VEC(inspected_port) inspected_ports;
 
+/** A varying size that is bounded. */
+typedef struct size_bounds {
+  const char *name;
+  int64_t min, max;
+} size_bounds;
+
 typedef struct inspection {
   command *c;
   tn_model_desc desc; /* for loading the model */
@@ -45,6 +51,7 @@ typedef struct inspection {
   tn_model_file *file;
   tn_model_file_info info;
   inspected_ports inputs, outputs;
+  VEC(size_bounds) bounded; /* sizes of the inputs */
   VEC(const char *) unsupported;
   bool has_failed; /* to load, although all operators are supported */
   bool has_memory;
@@ -125,6 +132,19 @@ static void correct_ports(inspection *x, const tn_model *m, tn_port_kind kind,
   }
 }
 
+/** Lists the sizes of inputs that have bounds, each once. */
+static void list_bounded_sizes(inspection *x, const tn_model *m) {
+  tn_port port = TN_PORT_INIT;
+  int32_t n_seen = 0; /* numbers of variables ascend */
+  for (size_t i = 0; tn_model_port(m, TN_PORT_INPUT, i, &port) == TN_OK; i++)
+    for (int32_t k = 0; k < port.type.shape.rank; k++) {
+      if (port.variable[k] < n_seen) continue;
+      n_seen = port.variable[k] + 1;
+      if (port.min[k] <= 0 && port.max[k] >= TN_MODEL_SIZE_MAX) continue;
+      vec_push(&x->c->arena, &x->bounded, (size_bounds){port.sizes[k], port.min[k], port.max[k]});
+    }
+}
+
 /* Checking. */
 
 static void add_unsupported(inspection *x, const char *lines) {
@@ -168,6 +188,7 @@ static void check_by_loading(inspection *x) {
   if (s == TN_OK) {
     correct_ports(x, m, TN_PORT_INPUT, &x->inputs);
     correct_ports(x, m, TN_PORT_OUTPUT, &x->outputs);
+    list_bounded_sizes(x, m);
   }
   if (s == TN_OK && o->memory) measure_memory(x, m);
   if (s == TN_OK || x->is_partial) return;
@@ -210,6 +231,18 @@ static void print_ports(inspection *x, const char *title, const inspected_ports 
     if (p->declared) printf(", but the file declares %s", text_escape(a, p->declared));
     puts("");
   }
+}
+
+/** Prints bounds as --size takes them: "sizes      height=3.., width=..64". */
+static void print_bounded_sizes(inspection *x) {
+  for (size_t i = 0; i < x->bounded.n; i++) {
+    const size_bounds *s = &x->bounded.at[i];
+    printf("%s%s=", i ? ", " : "sizes      ", text_escape(&x->c->arena, s->name));
+    if (s->min > 0) printf("%" PRId64, s->min);
+    fputs("..", stdout);
+    if (s->max < TN_MODEL_SIZE_MAX) printf("%" PRId64, s->max);
+  }
+  if (x->bounded.n) puts("");
 }
 
 static void print_opsets(inspection *x) {
@@ -258,6 +291,7 @@ static void print_text(inspection *x) {
   if (x->has_memory) print_memory(x);
   print_ports(x, "inputs", &x->inputs);
   print_ports(x, "outputs", &x->outputs);
+  print_bounded_sizes(x);
   print_operators(x);
   if (!x->unsupported.n && !x->is_partial) puts("supported  yes");
   if (x->is_partial) puts("supported  all operators; other checks need the files of external data");
@@ -311,6 +345,17 @@ static json_t *json_operators(inspection *x) {
   return list;
 }
 
+static json_t *json_bounded_sizes(inspection *x) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < x->bounded.n; i++) {
+    const size_bounds *s = &x->bounded.at[i];
+    json_array_append_new(list,
+                          json_pack("{s:o, s:I, s:I}", "name", text_json(&x->c->arena, s->name),
+                                    "min", (json_int_t)s->min, "max", (json_int_t)s->max));
+  }
+  return list;
+}
+
 static json_t *json_memory(const tn_memory *m) {
   return json_pack("{s:I, s:I, s:I, s:I, s:I}", "inputs", (json_int_t)m->inputs, "outputs",
                    (json_int_t)m->outputs, "weights", (json_int_t)m->values, "scratch",
@@ -326,13 +371,14 @@ static void print_json(inspection *x) {
   json_t *parameters = json_pack("{s:I, s:I, s:I, s:I}", "tensors", (json_int_t)f->tensors,
                                  "elements", (json_int_t)f->elements, "bytes", (json_int_t)f->bytes,
                                  "external", (json_int_t)f->external);
-  json_t *all = json_pack(
-      "{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:s}", "model",
-      text_json(a, x->c->operand), "ir_version", (json_int_t)f->ir_version, "producer",
-      text_json(a, f->producer), "producer_version", text_json(a, f->producer_version), "opsets",
-      json_opsets(x), "inputs", json_ports(x, &x->inputs), "outputs", json_ports(x, &x->outputs),
-      "parameters", parameters, "nodes", (json_int_t)f->nodes, "operators", json_operators(x),
-      "unsupported", unsupported, "checked", x->is_partial ? "operators" : "all");
+  json_t *all =
+      json_pack("{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:s}", "model",
+                text_json(a, x->c->operand), "ir_version", (json_int_t)f->ir_version, "producer",
+                text_json(a, f->producer), "producer_version", text_json(a, f->producer_version),
+                "opsets", json_opsets(x), "inputs", json_ports(x, &x->inputs), "outputs",
+                json_ports(x, &x->outputs), "sizes", json_bounded_sizes(x), "parameters",
+                parameters, "nodes", (json_int_t)f->nodes, "operators", json_operators(x),
+                "unsupported", unsupported, "checked", x->is_partial ? "operators" : "all");
   if (x->has_memory) json_object_set_new(all, "memory", json_memory(&x->memory));
   text_json_print(a, all);
 }
@@ -379,7 +425,8 @@ const verb verb_inspect = {
         "them there; the program and its kernels need further memory.\n\n"
         "--json: model, ir_version, producer, producer_version, opsets (by domain); inputs and\n"
         "outputs, each with name, type (text), dtype, shape (numbers, names or null; null for an\n"
-        "unknown rank), and declared (text) if the file declares another type; parameters with\n"
+        "unknown rank), and declared (text) if the file declares another type; sizes that vary\n"
+        "within bounds, given or needed, each with name, min and max; parameters with\n"
         "tensors, elements, bytes, external (number of tensors in external files); nodes;\n"
         "operators (counts by name); unsupported (lines of text); checked (all, or operators if\n"
         "files of external data are missing). With --memory also memory: inputs, outputs,\n"

@@ -278,6 +278,7 @@ static tn_status load_model(tn_context *c, tn_model *m, const char *path, const 
   l.importer.size_constraints = desc->sizes;
   l.importer.n_size_constraints = desc->n_sizes;
   const char *name = desc->name ? desc->name : path ? path : "the model";
+  l.importer.is_told = desc->about_sizes;
   if (desc->about_sizes) *desc->about_sizes = false;
   tn_status s = model_file_open(&m->data, path, name, data, bytes, desc->folder, &c->mem, &c->diag);
   if (s != TN_OK) return s;

@@ -283,11 +283,6 @@ static void import_main_graph(void *arg) {
   }
 }
 
-static void import_separated(void *arg) {
-  input_sizes_read(((graph_import *)arg)->m);
-  import_main_graph(arg);
-}
-
 /* Suggestions in errors about varying sizes. */
 
 static void add_input_sizes(import *m, const onnx_node *n) {
@@ -298,15 +293,19 @@ static void add_input_sizes(import *m, const onnx_node *n) {
   }
 }
 
+/** The place of size constraints in the library, for callers that do not name their own. */
+static const char *place_of_sizes(const import *m) {
+  return m->is_told ? "" : " in tn_model_desc.sizes";
+}
+
 /** Appends the lower bound of a size that would avoid the error; false if there is none. */
 static bool suggest_lower_bound(import *m) {
   int64_t least;
   const node *var = m->b.needed ? size_lower_bound_var(m->b.needed, &least) : NULL;
   if (!var || least <= var->lo || least > var->hi) return false;
   const char *name = var_user_name(var->text);
-  diag_set(m->b.diag, m->b.diag->status,
-           "%.1500s ('%.60s' varies; give it a min of %lld in tn_model_desc.sizes)",
-           m->b.diag->text, name, (long long)least);
+  diag_set(m->b.diag, m->b.diag->status, "%.1500s ('%.60s' varies; give it a min of %lld%s)",
+           m->b.diag->text, name, (long long)least, place_of_sizes(m));
   return true;
 }
 
@@ -330,9 +329,8 @@ static bool suggest_size_constraints(import *m, const onnx_node *n) {
       str_addf(&list, "%s'%.60s'", list.n ? ", " : "", var_user_name(all.at[i]->text));
   if (!count) return false;
   if (count > SHOWN) str_addf(&list, " and %zu more", count - SHOWN);
-  diag_set(m->b.diag, m->b.diag->status,
-           "%.1500s (%s var%s; fix, bound or equate sizes in tn_model_desc.sizes)", m->b.diag->text,
-           str_text(&list), count > 1 ? "y" : "ies");
+  diag_set(m->b.diag, m->b.diag->status, "%.1500s (%s var%s; fix, bound or equate sizes%s)",
+           m->b.diag->text, str_text(&list), count > 1 ? "y" : "ies", place_of_sizes(m));
   return true;
 }
 
@@ -360,6 +358,33 @@ static void reset_import(import *m) {
   m->b.named = (named_sizes){0};
 }
 
+/** Raises the minimum of the size that the operator which failed needs to be larger. */
+static bool raise_minimum(import *m, const graph_import *k) {
+  tn_status s = m->b.diag->status;
+  int64_t least;
+  if (!k->node || !m->b.needed || (s != TN_ERR_SHAPE && s != TN_ERR_UNSUPPORTED)) return false;
+  const node *var = size_lower_bound_var(m->b.needed, &least);
+  return var && input_sizes_raise_minimum(m, var, least);
+}
+
+/** Imports the graph, again with higher minima of sizes as long as operators need them. */
+static tn_status import_with_needed_sizes(graph_import *k) {
+  import *m = k->m;
+  for (;;) {
+    *k = (graph_import){.m = m};
+    input_sizes_read(m);
+    if (diag_catch(m->b.diag, import_main_graph, k) == TN_OK) return TN_OK;
+    if (!raise_minimum(m, k)) return m->b.diag->status;
+    diag_clear(m->b.diag);
+    reset_import(m);
+  }
+}
+
+static void import_separated(void *arg) {
+  graph_import *k = arg;
+  if (import_with_needed_sizes(k) != TN_OK) diag_rethrow(k->m->b.diag);
+}
+
 /** Imports the graph with sizes of their own where dimensions have a name in common: exporters name
     alike what merely was equal. False: the nodes need equal sizes, or there is another failure. */
 static bool import_with_separate_sizes(import *m) {
@@ -371,6 +396,8 @@ static bool import_with_separate_sizes(import *m) {
   if (d->status == TN_ERR_MEMORY) diag_rethrow(d);
   diag_clear(d);
   m->separates_names = false;
+  m->least = m->bounded = (string_map){0};
+  m->n_raises = 0;
   reset_import(m);
   return false;
 }
@@ -382,10 +409,9 @@ void import_graph(import *m, const onnx_model *model) {
   m->model = model;
   m->opset = onnx_opset_of_domain(model, "");
   if (import_with_separate_sizes(m)) return;
-  input_sizes_read(m);
   graph_import k = {.m = m};
   diag *d = m->b.diag;
-  if (diag_catch(d, import_main_graph, &k) == TN_OK) return;
+  if (import_with_needed_sizes(&k) == TN_OK) return;
   if (k.node && (d->status == TN_ERR_SHAPE || d->status == TN_ERR_UNSUPPORTED))
     m->blames_sizes = suggest_size_constraints(m, k.node);
   if (k.input && d->status != TN_ERR_MEMORY) diag_prefix(d, "input '%.200s'", k.input->name);

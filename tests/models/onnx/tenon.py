@@ -16,7 +16,8 @@ INPUT, OUTPUT = 0, 1
 
 class Port(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("type", Type),
-                ("sizes", ctypes.c_char_p * MAX_RANK)]
+                ("sizes", ctypes.c_char_p * MAX_RANK), ("min", ctypes.c_int64 * MAX_RANK),
+                ("max", ctypes.c_int64 * MAX_RANK)]
 
 
 class ModelSize(ctypes.Structure):
@@ -100,6 +101,15 @@ class Model:
         while self.lib.tn_model_port(self.handle, kind, len(found), ctypes.byref(port)) == 0:
             sizes = [port.sizes[i].decode() for i in range(port.type.shape.rank)]
             found.append((port.name.decode(), NUMPY[port.type.dtype], sizes))
+        return found
+
+    def bounds(self):
+        """Returns {name: (min, max)} of the sizes of inputs."""
+        found, port, i = {}, Port(size=ctypes.sizeof(Port)), 0
+        while self.lib.tn_model_port(self.handle, INPUT, i, ctypes.byref(port)) == 0:
+            for k in range(port.type.shape.rank):
+                found[port.sizes[k].decode()] = port.min[k], port.max[k]
+            i += 1
         return found
 
     def bind(self):

@@ -410,16 +410,6 @@ REFUSED = {
     "a window larger than its axis": (
         model(node("MaxPool", "x", "y", kernel_shape=[7]), inputs=ports(("x", FLOAT, [1, 1, 5]))),
         "ERR_SHAPE", ["'the MaxPool'", "a window of 7 is larger than its padded axis, of size 5"]),
-    "a window larger than an axis that varies": (
-        model(node("Conv", "x w", "y", pads=[1, 1]), inputs=ports(("x", FLOAT, [1, 1, "h"])),
-              weights=[("w", np.ones((1, 1, 3), np.float32))]),
-        "ERR_SHAPE", ["'the Conv'", "may be larger than its padded axis, of size h+2",
-                      "a min of 1"]),
-    "a window larger than a half of an axis": (
-        model(node("MaxPool", "x", "a", kernel_shape=[2], strides=[2]),
-              node("AveragePool", "a", "y", kernel_shape=[4], name="second"),
-              inputs=ports(("x", FLOAT, [1, 1, "h"]))),
-        "ERR_SHAPE", ["'the MaxPool'", "a min of 2"]),
     "a result of a stride and an axis that varies": (
         model(node("MaxPool", "x", "y", kernel_shape=[2], strides=[2], auto_pad="SAME_UPPER"),
               inputs=ports(("x", FLOAT, [1, 1, "h"]))),

@@ -185,6 +185,10 @@ RUN = {
         [("Shape x -> s", {"end": 1}), "Squeeze s -> n", ("Cast n -> i", {"to": TensorProto.INT32}),
          "Range low i by -> y"], {"x": ["n", 3]},
         {"low": np.int32(-2 * 10**9), "by": np.int32(10**9)}),
+    "numbers by a size": (
+        [("Shape x -> s", {"end": 1}), "Squeeze s -> n", "Range zero ten n -> y"], {"x": ["n", 3]},
+        {"zero": 0, "ten": 10}),
+    "windows without pads": (["Conv x w -> y"], {"x": ["n", 3, "h"]}, {"w": WINDOW}),
     "resized to twice the width": resized("h", 12),
     "resized, no larger than the height": resized("h", 12, policy="not_larger"),
     "resized, no smaller than the height": resized("h", 5, policy="not_smaller"),
@@ -231,7 +235,7 @@ REFUSED = {
         ["n is not max(n, 2)"]),
     "reshaped to half the elements": (
         ["Shape x -> s", "Div s 2 -> t", "Reshape x t -> y"], {"x": ["n", "m"]}, BOUND,
-        "ERR_UNSUPPORTED", ["size 0", "n/2", "set allowzero"]),
+        "ERR_SHAPE", ["nxm has n*m elements", "has (n/2)*(m/2)"]),
     "reshaped to half the elements, zeros too": (
         ["Shape x -> s", "Div s 2 -> t", ("Reshape x t -> y", {"allowzero": 1})],
         {"x": ["n", "m"]}, BOUND, "ERR_SHAPE",
@@ -247,16 +251,9 @@ REFUSED = {
                             "ERR_SHAPE", ["b is not 5"]),
     "channels that vary": (["Conv x w -> y"], {"x": ["n", "c", 5]}, {"w": WINDOW}, "ERR_SHAPE",
                            ["the input has c channels", "expect 3"]),
-    "pictures that may be smaller than windows": (
-        ["Conv x w -> y"], {"x": ["n", 3, "h"]}, {"w": WINDOW}, "ERR_SHAPE",
-        ["3", "axis, of size h", "a min of 3"]),
     "pads that depend on a size": (
         [("Conv x w -> y", {"auto_pad": "SAME_UPPER", "strides": [2]})], {"x": ["n", 3, "h"]},
         {"w": WINDOW}, "ERR_UNSUPPORTED", ["auto_pad", "axis 0", "'h' varies"]),
-    "numbers by a size": (
-        [("Shape x -> s", {"end": 1}), "Squeeze s -> n", "Range zero ten n -> y"], {"x": ["n", 3]},
-        {"zero": 0, "ten": 10}, "ERR_UNSUPPORTED",
-        ["Range", "the step, n, may be 0", "a min of 1"]),
     "resized to two thirds of a height": (
         *resized("h", 4, policy="not_larger"), "ERR_UNSUPPORTED",
         ["Resize", "axis 2", "size h", "0.666667", "'h' varies"]),
@@ -399,6 +396,36 @@ def check_known(library):
     fixed.free()
 
 
+def check_needed(library):
+    """Checks that what operators need is a bound of a size, unless the caller has given one."""
+    def bounds(m, known=()):
+        loaded = library.load(m.SerializeToString(), known)
+        bound = loaded.bounds()
+        loaded.free()
+        return bound
+
+    windows = model(["Conv x w -> y"], {"x": ["n", 3, "h"]}, {"w": WINDOW})
+    most = 999999999
+    check("a size as large as a window", bounds(windows)["h"] == (3, most), bounds(windows))
+    check("other sizes", bounds(windows)["n"] == (0, most))
+    check("a most of the caller's", bounds(windows, [("h", (0, 9))])["h"] == (3, 9))
+    check("a least above it", bounds(windows, [("h", (5, 9))])["h"] == (5, 9))
+    pooled = model([("MaxPool x -> a", {"kernel_shape": [2], "strides": [2]}),
+                    ("MaxPool a -> b", {"kernel_shape": [2], "strides": [2]}),
+                    ("AveragePool b -> y", {"kernel_shape": [4]})], {"x": [1, 1, "h"]})
+    check("through pools", bounds(pooled)["h"] == (16, most), bounds(pooled))
+    both = model(["Conv x w -> a", "Conv z w -> b", ("Concat a b -> y", {"axis": 2})],
+                 {"x": [1, 3, "h"], "z": [1, 3, "h"]}, {"w": WINDOW})
+    loaded = library.load(both.SerializeToString())
+    y = loaded.run({"x": feed((1, 3, 5)), "z": feed((1, 3, 7))})["y"]
+    check("two sizes of one name", y.shape == (1, 2, 8), y.shape)
+    check("one too small", result(loaded.run, {"x": feed((1, 3, 2)), "z": feed((1, 3, 7))}) is None)
+    loaded.free()
+    refuses(library, "a least of the caller's that is too small", windows, [("h", (2, 100))],
+            "ERR_SHAPE", ["axis, of size h", "a min of 3", *WAY_OUT])
+    refuses(library, "no value left", windows, [("h", (0, 2))], "ERR_SHAPE", ["is larger"])
+
+
 def check_known_wrong(library):
     m = model(["Add x z -> y"], {"x": ["n", "m"], "z": [1, 5]})
     for label, known, words in (
@@ -443,6 +470,7 @@ def main(build):
     check_zeros(library)
     check_names(library)
     check_known(library)
+    check_needed(library)
     check_known_wrong(library)
     check_many_operators(library)
     check("tn_close", library.close() == 0)

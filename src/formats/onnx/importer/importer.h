@@ -48,8 +48,12 @@ typedef struct import {
   map weights;               /* BUFFER of a weight → onnx_tensor */
   map weights_by_data;       /* address of a weight's data → its BUFFER */
   map nonzero;               /* varying sizes that must not be 0 when the model runs */
-  node_list sizes_used;      /* sizes that the current node read from shape tensors */
+  string_map least;     /* varying size → its minimum, which operators have raised (intptr_t) */
+  string_map bounded;   /* varying sizes of which the caller gave a minimum */
+  size_t n_raises;      /* of minima, each followed by an import of the whole graph */
+  node_list sizes_used; /* sizes that the current node read from shape tensors */
   VEC(importer_port) inputs, outputs;
+  bool is_told;      /* the caller says itself how sizes are constrained */
   bool blames_sizes; /* size constraints may avoid the failure */
 } import;
 
@@ -64,9 +68,10 @@ typedef struct importer_value {
 enum { ONNX_SIZE_MAX = TN_MODEL_SIZE_MAX };
 
 /** Imports the whole graph; the caller has set `b`, `callbacks` and the size constraints. Dynamic
-    dimensions of inputs become variables. Raises TN_ERR_UNSUPPORTED with all unsupported operators
-    and versions at once; TN_ERR_FORMAT, SHAPE or DTYPE with the node's name; TN_ERR_ARGUMENT for a
-    size constraint that names no size or contradicts the file. */
+    dimensions of inputs become variables, without small values that no operator that needs more
+    could take, unless the caller gave a minimum above 0. Raises TN_ERR_UNSUPPORTED with all
+   unsupported operators and versions at once; TN_ERR_FORMAT, SHAPE or DTYPE with the node's name;
+   TN_ERR_ARGUMENT for a size constraint that names no size or contradicts the file. */
 void import_graph(import *m, const onnx_model *model);
 
 /** Copies a variable of the import to `g`, with the bounds that hold when the model runs: operators

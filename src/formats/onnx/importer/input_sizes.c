@@ -19,6 +19,7 @@ struct input_size {
   input_size *parent; /* NULL: a root */
   int64_t min, max;
   int64_t likely; /* 0: not known */
+  bool has_min;   /* above 0, from the caller */
 };
 
 static input_size *new_size(import *m, const char *name, int64_t min, int64_t max) {
@@ -157,6 +158,7 @@ static void unify(import *m, input_size *s, input_size *other, const char *name)
   other = find_root(other);
   narrow_bounds(m, other, name, s->min, s->max);
   if (s->likely) other->likely = s->likely;
+  other->has_min |= s->has_min;
   if (s != other) s->parent = other;
 }
 
@@ -180,6 +182,7 @@ static void apply_bounds(import *m, input_size *s, const tn_model_size *constrai
                (long long)constraint->min, (long long)constraint->max, constraint->name,
                ONNX_SIZE_MAX);
   narrow_bounds(m, s, constraint->name, constraint->min, constraint->max);
+  s->has_min |= constraint->min > 0;
   if (constraint->likely) set_likely(m, s, constraint->name, constraint->likely);
 }
 
@@ -264,7 +267,19 @@ static const node *size_node(ir *g, const char *text, int64_t min, int64_t max, 
 const node *input_sizes_axis(import *m, const onnx_value *v, size_t axis) {
   input_size *const *axes = map_get(&m->axes, v), *s = find_root(axes[axis]);
   const char *text = var_name_numbered(m->b.arena, s->name, s->number);
-  return size_node(m->b.ir, text, s->min, s->max, s->likely);
+  int64_t raised = (intptr_t)string_map_get(&m->least, text);
+  if (s->has_min) string_map_set(m->b.arena, &m->bounded, text, s);
+  return size_node(m->b.ir, text, raised > s->min ? raised : s->min, s->max, s->likely);
+}
+
+bool input_sizes_raise_minimum(import *m, const node *var, int64_t least) {
+  enum { MOST_RAISES = 64 }; /* each costs an import */
+  if (least <= var->lo || least > var->hi || string_map_get(&m->bounded, var->text) ||
+      m->n_raises++ == MOST_RAISES)
+    return false;
+  string_map_set(m->b.arena, &m->least, arena_printf(m->b.arena, "%s", var->text),
+                 (void *)(intptr_t)least);
+  return true;
 }
 
 void onnx_require_nonzero(onnx_call *c, const node *var) {

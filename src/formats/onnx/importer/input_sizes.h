@@ -16,4 +16,8 @@ void input_sizes_read(import *m);
     input and axis ("x:0"). */
 const node *input_sizes_axis(import *m, const onnx_value *v, size_t axis);
 
+/** Raises the minimum of a varying size for the next import of the graph. False, with no effect, if
+    the caller gave one, if no value remains, or after many calls. */
+bool input_sizes_raise_minimum(import *m, const node *var, int64_t least);
+
 #endif
