@@ -74,7 +74,8 @@ static int end_command(command *c, tn_status raised) {
 }
 
 int main(int argc, char **argv) {
-  invocation u = {.c.log_level = TN_LOG_WARNING, .argc = argc, .argv = argv};
+  invocation u = {
+      .c.log_level = TN_LOG_WARNING, .c.math = TN_MATH_DEFAULT, .argc = argc, .argv = argv};
   arena_init(&u.c.arena, &mem_system, &u.c.diag);
   progress_init(&u.c.progress);
   interrupt_start();

@@ -1062,6 +1062,29 @@ class Run(Case):
         shaped = json.loads(tenon("run", path, "--input=a=5x3", "--input=b=5x3", "--json").stdout)
         self.assertEqual(shaped["outputs"][0]["shape"], [5, 3])
 
+    def test_the_freedoms_of_arithmetic_are_chosen(self):
+        path = model(self.file("m.onnx"),
+                     [helper.make_node("ReduceSum", ["x"], ["y"], keepdims=0, name="node")],
+                     [value("x", TensorProto.FLOAT, [256])], [value("y", TensorProto.FLOAT, None)])
+        x = np.ones(256, np.float32)
+        x[0], x[-1] = 1e8, -1e8  # in order, each 1 is lost
+        x = self.array("x.npy", x)
+
+        def total(*options, **env):
+            told = json.loads(tenon("run", path, f"--input=x={x}", "--json", *options,
+                                    env=environment(**env)).stdout)
+            return told["outputs"][0]["first"]
+
+        self.assertEqual(total("--math=exact"), [0])
+        self.assertNotEqual(total("--math=default"), [0])
+        self.assertEqual(total("--math=default", TENON_MATH="exact"), total("--math", "sum"))
+        self.assertEqual(total("--math=exact", TENON_MATH="nonsense"), [0])
+        for verb in ("run", "bench", "explain", "tune"):
+            self.misuse(verb, path, "--math=fats",
+                        says='--math must be exact, contract, sum, flush, default or fast, not '
+                             '"fats"; did you mean fast?')
+            self.assertIn("Winograd", tenon("help", verb).stdout)
+
     def test_random_numbers_depend_on_the_seed(self):
         path = self.copy(TensorProto.FLOAT, [100000])
 

@@ -63,6 +63,7 @@ void command_open_context(command *c, const char *device, int64_t threads, const
   desc.device = device;
   desc.threads = (int32_t)threads;
   desc.cache_dir = cache_dir;
+  desc.math = c->math;
   desc.tuned = c->tuned;
   desc.backends = c->backends;
   desc.logger = command_logger(c);

@@ -36,16 +36,17 @@ struct command {
   void *options;
   tn_log_level log_level; /* the most detailed level of the library's log that is printed */
   int status;             /* the exit status if a raise ends the command */
+  tn_math math;           /* of the context */
   const char *tuned;      /* file of tuned schedules; NULL: the default */
   const char *backends;   /* shared objects of backends, with colons between; NULL: the default */
   tn_context *context;    /* NULL: none; closed at the end */
   progress progress;
 };
 
-/** Opens c->context, with c->tuned, on a device (NULL: the default) with a number of threads (0:
-   the default) and a cache folder (NULL: the default; "off": none). Compilation shows a progress
-   bar on a terminal; the library's log goes to standard error. Raises if out of memory; the first
-   use of the context reports other failures. */
+/** Opens c->context, with c->math and c->tuned, on a device (NULL: the default) with a number of
+   threads (0: the default) and a cache folder (NULL: the default; "off": none). Compilation shows a
+   progress bar on a terminal; the library's log goes to standard error. Raises if out of memory;
+   the first use of the context reports other failures. */
 void command_open_context(command *c, const char *device, int64_t threads, const char *cache_dir);
 
 /** A logger that prints the library's log up to c->log_level on standard error. */

@@ -1,6 +1,7 @@
 /* Implements `tenon bench`, which measures how fast a model or a workload runs. Times are of runs
    alone, after the first one and some warm-up runs. */
 #include "base/thread.h"
+#include "cli/core/math_option.h"
 #include "cli/core/text_format.h"
 #include "cli/data/explained_plan.h"
 #include "cli/data/load_model.h"
@@ -21,7 +22,7 @@ typedef struct bench_options {
   option_list input, size;
   int64_t warmup, repeat, threads;
   uint64_t seed;
-  const char *device, *variants;
+  const char *device, *variants, *math;
   bool compile, json;
 } bench_options;
 
@@ -39,6 +40,7 @@ static const option options[] = {
     {"size", OPTION_LIST, offsetof(bench_options, size), SIZE_OPTION_VALUE, SIZE_OPTION_HELP, 0, 0,
      0},
     VARIANTS_OPTION(bench_options),
+    MATH_OPTION(bench_options),
     {"seed", OPTION_UINT64, offsetof(bench_options, seed), "N",
      "seed of the random inputs (default: 0)", 0, 0, 0},
     {"compile", OPTION_FLAG, offsetof(bench_options, compile), NULL,
@@ -311,6 +313,7 @@ static int act(command *c) {
   model_inputs_check_option(c, "input", INPUT_OPTION_VALUE, &o->input);
   tn_model_desc desc = load_model_parse_sizes(c, &o->size);
   load_model_parse_variants(c, o->variants, &desc);
+  math_option_parse(c, o->math);
   command_open_context(c, o->device, o->threads, o->compile ? "off" : NULL);
   b.used = command_check_context(c);
   if (is_workload)

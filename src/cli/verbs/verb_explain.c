@@ -2,6 +2,7 @@
    behind them, and their times; or writes all of it as a page of HTML. */
 #include "base/file.h"
 #include "base/thread.h"
+#include "cli/core/math_option.h"
 #include "cli/core/text_format.h"
 #include "cli/data/explained_plan.h"
 #include "cli/data/file_conflicts.h"
@@ -18,7 +19,7 @@ typedef struct explain_options {
   option_list input, size;
   int64_t kernel, threads;
   uint64_t seed;
-  const char *output, *device, *variants;
+  const char *output, *device, *variants, *math;
 } explain_options;
 
 static const option options[] = {
@@ -31,6 +32,7 @@ static const option options[] = {
     {"size", OPTION_LIST, offsetof(explain_options, size), SIZE_OPTION_VALUE, SIZE_OPTION_HELP, 0,
      0, 0},
     VARIANTS_OPTION(explain_options),
+    MATH_OPTION(explain_options),
     {"threads", OPTION_NUMBER, offsetof(explain_options, threads), "N",
      "number of threads (default: number of physical cores)", 1, TN_THREADS_MAX, 0},
     {"device", OPTION_STRING, offsetof(explain_options, device), "NAME",
@@ -146,6 +148,7 @@ static int act(command *c) {
   tn_model *m;
   tn_binding *b;
   tn_explanation *items;
+  math_option_parse(c, o->math);
   command_open_context(c, o->device, o->threads, NULL);
   command_check_context(c);
   command_check_status(c, model_inputs_load_model(c, &desc, &o->input, &m));

@@ -54,7 +54,8 @@ static void print_command_help(void) {
   print_row("TENON_CPU",
             "newest instruction set to use: x86-64, x86-64-v2, x86-64-v3 or x86-64-v4");
   print_row("TENON_MATH",
-            "freedoms of float arithmetic: exact, contract, sum, flush, default or fast");
+            "freedoms of float arithmetic, as option --math: exact, contract, sum, flush,\n"
+            "default or fast");
   print_row("TENON_DUMP", "DIR:after:PASS writes the graph after a pass to DIR (* is every pass)");
   print_row("TENON_CC, CC", "C compiler of kernels, with its arguments; default: cc, gcc or clang");
   print_row("TENON_LLVM",

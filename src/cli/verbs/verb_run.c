@@ -1,5 +1,6 @@
 /* Implements `tenon run`, which runs a model once and prints, writes or checks its outputs.
    Everything that will be written is checked before the model is compiled. */
+#include "cli/core/math_option.h"
 #include "cli/core/text_format.h"
 #include "cli/data/compare_outputs.h"
 #include "cli/data/file_conflicts.h"
@@ -21,7 +22,7 @@ typedef struct run_options {
   option_list input, output, size;
   int64_t threads;
   uint64_t seed;
-  const char *device, *trace, *variants;
+  const char *device, *trace, *variants, *math;
   bool profile, json;
   const char *input_dir, *output_dir, *check, *rtol, *atol;
 } run_options;
@@ -40,6 +41,7 @@ static const option options[] = {
     {"size", OPTION_LIST, offsetof(run_options, size), SIZE_OPTION_VALUE, SIZE_OPTION_HELP, 0, 0,
      0},
     VARIANTS_OPTION(run_options),
+    MATH_OPTION(run_options),
     {"threads", OPTION_NUMBER, offsetof(run_options, threads), "N",
      "number of threads (default: number of physical cores)", 1, TN_THREADS_MAX, 0},
     {"device", OPTION_STRING, offsetof(run_options, device), "NAME",
@@ -272,6 +274,7 @@ static int act(command *c) {
                                     tolerance_parse(c, "atol", o->atol, 1e-7)};
   tn_model_desc desc = load_model_parse_sizes(c, &o->size);
   load_model_parse_variants(c, o->variants, &desc);
+  math_option_parse(c, o->math);
   command_open_context(c, o->device, o->threads, NULL);
   command_check_context(c);
   profile p = {.c = c};

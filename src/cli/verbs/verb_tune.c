@@ -1,6 +1,7 @@
 /* Implements `tenon tune`, which measures other schedules of a model's kernels and keeps those that
    make its runs faster. */
 #include "cli/core/interrupt.h"
+#include "cli/core/math_option.h"
 #include "cli/core/text_format.h"
 #include "cli/data/file_conflicts.h"
 #include "cli/data/load_model.h"
@@ -14,7 +15,7 @@
 
 typedef struct tune_options {
   option_list input, size;
-  const char *duration, *output, *device;
+  const char *duration, *output, *device, *math;
   int64_t threads;
   uint64_t seed;
   bool json;
@@ -35,6 +36,7 @@ static const option options[] = {
      0, 0},
     {"size", OPTION_LIST, offsetof(tune_options, size), SIZE_OPTION_VALUE, SIZE_OPTION_HELP, 0, 0,
      0},
+    MATH_OPTION(tune_options),
     {"seed", OPTION_UINT64, offsetof(tune_options, seed), "N",
      "seed of the random inputs (default: 0)", 0, 0, 0},
     {"json", OPTION_FLAG, offsetof(tune_options, json), NULL, "print JSON", 0, 0, 0},
@@ -98,6 +100,7 @@ static int act(command *c) {
   tn_model_desc desc = load_model_parse_sizes(c, &o->size);
   desc.tunable = true;
   c->tuned = o->output;
+  math_option_parse(c, o->math);
   command_open_context(c, o->device, o->threads, NULL);
   command_check_context(c);
   command_check_status(c, model_inputs_load_model(c, &desc, &o->input, &m));
