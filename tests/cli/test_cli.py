@@ -225,7 +225,7 @@ class CommandLine(Case):
             ("explain", "m", "-o", ""): "--output requires a value",
             **{(verb, "m", "--size", f"n={spec}"):
                f"--size n must be a number from 0 to 999999999, a nonempty range MIN..MAX, MIN.. or "
-               f'..MAX, or the name of another size, not "{spec}"'
+               f'..MAX, a value @LIKELY within it, or the name of another size, not "{spec}"'
                for verb in ("run", "bench", "inspect")
                for spec in ("-1", "1000000000", "9" * 30, "8..2", "2..x", "x..8", "..", "2..8..9",
                             "2..-8", "..-8", "2...8")},
@@ -845,6 +845,18 @@ class Sizes(Case):
             for verb in ("run", "bench", "explain"):
                 said = tenon(verb, path, "--input=a=4x3", "-vv", f"--variants={policy}").stderr
                 self.assertIn(f"variant 0, {n_open} of 1 sizes open", said)
+
+    def test_a_value_is_likely(self):
+        path = self.binary()
+        for spec in ("4..@64", "@64", "1..64@64", "..8@1"):
+            told = json.loads(tenon("run", path, f"--size=n={spec}", "--json", "--input=a=5x3",
+                                    "--variants=one").stdout)
+            self.assertEqual(told["outputs"][0]["shape"], [5, 3])
+        for spec in ("1..8@9", "4..8@2", "1..8@", "@0", "4@5", "@x", "1..8@2@3"):
+            self.misuse("run", path, f"--size=n={spec}",
+                        says=f'--size n must be a number from 0 to 999999999, a nonempty range '
+                             f'MIN..MAX, MIN.. or ..MAX, a value @LIKELY within it, or the name of '
+                             f'another size, not "{spec}"')
 
     def test_bench_feeds_them(self):
         path = model(self.file("m.onnx"), [helper.make_node("MatMul", ["x", "w"], ["y"])],

@@ -27,6 +27,21 @@ static bool parse_range(const char *text, tn_model_size *size) {
          (!has_max || parse_number(dots + 2, end, &size->max)) && size->min <= size->max;
 }
 
+/** Cuts "@8" from the end of a text that is a number or a range, and parses it; false if it is no
+    number from 1. */
+static bool cut_likely(command *c, const char **text, int64_t *likely) {
+  const char *at = strrchr(*text, '@');
+  if (!at || (*text)[strspn(*text, "0123456789.")] != '@') return true;
+  if (!parse_number(at + 1, at + strlen(at), likely) || !*likely) return false;
+  *text = arena_printf(&c->arena, "%.*s", (int)(at - *text), *text);
+  return true;
+}
+
+/** True if a likely value is absent or within a range. */
+static bool fits_likely(const tn_model_size *size) {
+  return !size->likely || (size->likely >= size->min && size->likely <= size->max);
+}
+
 static bool is_name(const char *text) {
   size_t sign = *text == '-';
   return !strstr(text, "..") && text[sign + strspn(text + sign, digits)];
@@ -38,13 +53,18 @@ static tn_model_size parse_size(command *c, const char *entry) {
     command_usage_error(c, "--size must have the form " SIZE_OPTION_VALUE ", not \"%s\"", entry);
   tn_model_size size = TN_MODEL_SIZE_INIT;
   size.name = arena_printf(&c->arena, "%.*s", (int)(equals - entry), entry);
-  if (is_name(equals + 1))
-    size.same = equals + 1;
-  else if (!parse_range(equals + 1, &size))
-    command_usage_error(c,
-                        "--size %s must be a number from 0 to %d, a nonempty range MIN..MAX, MIN.. "
-                        "or ..MAX, or the name of another size, not \"%s\"",
-                        size.name, TN_MODEL_SIZE_MAX, equals + 1);
+  const char *spec = equals + 1;
+  bool is_likely_valid = cut_likely(c, &spec, &size.likely);
+  bool is_likely_alone = is_likely_valid && size.likely && !*spec;
+  if (is_likely_valid && *spec && is_name(spec))
+    size.same = spec;
+  else if (!is_likely_valid || (!is_likely_alone && !parse_range(spec, &size)) ||
+           !fits_likely(&size))
+    command_usage_error(
+        c,
+        "--size %s must be a number from 0 to %d, a nonempty range MIN..MAX, MIN.. "
+        "or ..MAX, a value @LIKELY within it, or the name of another size, not \"%s\"",
+        size.name, TN_MODEL_SIZE_MAX, equals + 1);
   return size;
 }
 

@@ -9,8 +9,9 @@
 #define SIZE_OPTION_VALUE "NAME=SPEC"
 #define SIZE_OPTION_HELP                                                          \
   "constrain a varying size, named as in the model or by input and axis (x:0);\n" \
-  "SPEC is a number, a range MIN..MAX (either end may be omitted), or the name\n" \
-  "of a size that is equal; the last = ends NAME; repeatable"
+  "SPEC is a number, a range MIN..MAX (either end may be omitted), @LIKELY, a\n"  \
+  "value that kernels for all sizes are made fast for, both (1..64@8), or the\n"  \
+  "name of a size that is equal; the last = ends NAME; repeatable"
 
 /** Row of --variants for tables of options. */
 #define VARIANTS_OPTION(type)                                                            \
