@@ -951,6 +951,9 @@ class Sizes(Case):
                     self.misuse(verb, path, "--size", size, says=f"--size: {path}: ")
                     self.misuse(verb, path, "--size", size, says=says)
         self.misuse("run", path, "--size=n=4", "--size=n=5", says="the range 5 … 5 of size 'n' contradicts")
+        self.misuse("run", self.binary(a=(1, 3), b=(1, 3)), "--size=batch=8",
+                    says="no input has a size 'batch': the file fixes all sizes; one that is to vary "
+                         "must be exported as dynamic")
 
     def test_the_last_equals_sign_ends_the_name(self):
         path = self.binary(a=("n=m", 3), b=("n=m", 3))

@@ -121,17 +121,23 @@ static const char *list_varying_sizes(import *m) {
       list_size_name(&list, axes[k]->name);
     }
   }
-  return list.n ? str_text(&list) : "none";
+  return list.n ? str_text(&list) : NULL;
 }
 
 static input_size *find_size(import *m, const char *name) {
   input_size *s = name ? string_map_get(&m->sizes, name) : NULL;
   if (!s && name) s = find_axis(m, name);
-  if (!s)
-    diag_raise(m->b.diag, TN_ERR_ARGUMENT,
-               "no input has a size '%.100s'; sizes that vary: %s; INPUT:AXIS names any other",
-               name ? name : "(NULL)", list_varying_sizes(m));
-  return s;
+  if (s) return s;
+  const char *varying = list_varying_sizes(m);
+  if (!varying)
+    diag_raise(
+        m->b.diag, TN_ERR_ARGUMENT,
+        "no input has a size '%.100s': the file fixes all sizes; one that is to vary must be "
+        "exported as dynamic (dynamic_shapes of torch.onnx.export)",
+        name ? name : "(NULL)");
+  diag_raise(m->b.diag, TN_ERR_ARGUMENT,
+             "no input has a size '%.100s'; sizes that vary: %s; the file fixes all others",
+             name ? name : "(NULL)", varying);
 }
 
 static void narrow_bounds(import *m, input_size *s, const char *name, int64_t min, int64_t max) {
