@@ -914,6 +914,9 @@ class Sizes(Case):
             done = tenon(verb, path, "--input=a=ones:4x3", f"--input=b={array}")
             self.assertIn("only for the sizes of the given inputs", done.stderr)
             self.assertNotIn("--size", done.stderr)
+            self.assertNotIn("--variants", done.stderr)
+        self.assertIn("; --variants has no effect\n",
+                      tenon("run", path, "--input=a=4x3", "--input=b=4x3", "--variants=one").stderr)
         told = json.loads(tenon("run", path, "--input=a=ones:4x3", f"--input=b={array}",
                                 "--json").stdout)
         self.assertEqual(told["outputs"][0]["shape"], [4, 3])
@@ -1099,6 +1102,13 @@ class Run(Case):
                         says='--math must be exact, contract, sum, flush, default or fast, not '
                              '"fats"; did you mean fast?')
             self.assertIn("Winograd", tenon("help", verb).stdout)
+
+    def test_shapes_that_are_none_are_told(self):
+        path = self.binary()
+        for given in ("-1x3", "ones:-1x3", "4x" * 40 + "4", "9" * 30, "4x-3"):
+            self.misuse("run", path, f"--input=a={given}",
+                        says=f'"{given}" is neither a file nor a shape')
+        self.assertIn('"4x3.npy"', tenon("run", path, "--input=a=4x3.npy", status=1).stderr)
 
     def test_random_numbers_depend_on_the_seed(self):
         path = self.copy(TensorProto.FLOAT, [100000])

@@ -103,9 +103,16 @@ static bool parse_shape(const char *text, tn_shape *shape) {
   }
 }
 
+/** True for a text written like a shape that is none: a size is negative or too large, or there are
+    too many. */
+static bool resembles_shape(const char *text) {
+  return text[strspn(text, "-x")] && !text[strspn(text, "-0123456789x")];
+}
+
 /** Parses a fill, a shape or "fill:shape"; any other text is a file name. */
-static input_spec parse_spec(const char *text) {
+static input_spec parse_spec(command *c, const char *text) {
   input_spec o = {.fill = FILL_RANDOM};
+  bool is_shape = resembles_shape(text);
   if (parse_shape(text, &o.shape)) {
     o.has_shape = true;
     return o;
@@ -116,7 +123,13 @@ static input_spec parse_spec(const char *text) {
     o.has_shape = text[n] && parse_shape(text + n + 1, &o.shape);
     o.fill = (fill_kind)i;
     if (o.has_shape || !text[n]) return o;
+    is_shape = true;
   }
+  if (is_shape && !file_exists(text))
+    command_usage_error(c,
+                        "--input: \"%s\" is neither a file nor a shape, of at most %d sizes from 0 "
+                        "with x between, as 4x3x224",
+                        text, TN_MAX_RANK);
   o.file = load_model_path(text);
   return o;
 }
@@ -127,7 +140,7 @@ typedef VEC(tn_model_size) model_sizes;
  */
 static void add_sizes(command *c, const char *entry, model_sizes *sizes) {
   size_t n = strcspn(entry, "=");
-  input_spec o = parse_spec(entry + n + 1);
+  input_spec o = parse_spec(c, entry + n + 1);
   if (o.file && !strcmp(entry + n + 1, "-")) return;
   tn_shape shape = o.file ? host_array_load(c, o.file, TN_FILE_NPY, TN_F32).shape : o.shape;
   for (int32_t i = 0; (o.file || o.has_shape) && i < shape.rank; i++) {
@@ -158,7 +171,8 @@ tn_status model_inputs_load_model(command *c, const tn_model_desc *desc, const o
   load_model_advise(c, desc);
   if (s == TN_OK)
     command_print_note(
-        c, "the model is loaded only for the sizes of the given inputs; tenon inspect shows why");
+        c, "the model is loaded only for the sizes of the given inputs; tenon inspect shows why%s",
+        desc->variants == TN_VARIANTS_AUTO ? "" : "; --variants has no effect");
   return s;
 }
 
@@ -218,7 +232,8 @@ static void record_sizes(input_builder *k, const tn_port *port, const tn_shape *
 static void add_input(input_builder *k, const char *text) {
   size_t i = k->inputs.n;
   const tn_port *port = &k->ports.at[i];
-  const input_spec o = k->specs[i] = text ? parse_spec(text) : (input_spec){.fill = FILL_RANDOM};
+  const input_spec o = k->specs[i] =
+      text ? parse_spec(k->c, text) : (input_spec){.fill = FILL_RANDOM};
   model_input in = {.name = port->name, .from = o.file ? o.file : fills[o.fill], .file = o.file};
   if (o.file) in.value = host_array_load(k->c, o.file, TN_FILE_NPY, port->type.dtype);
   vec_push(&k->c->arena, &k->inputs, in);
