@@ -286,7 +286,10 @@ static void print_text(const bench *b) {
          text_time(a, s->p99));
   if (!isnan(gflops(b)))
     printf("rate     %.4g %s\n", gflops(b), b->contractions.is_float ? "GFLOP/s" : "GOP/s");
-  if (!isnan(b->peak_gflops))
+  if (gflops(b) > b->peak_gflops)
+    printf("peak     more than the measured %.4g GFLOP/s: the machine was busy meanwhile\n",
+           b->peak_gflops);
+  else if (!isnan(b->peak_gflops))
     printf("peak     %.3g %% of the measured %.4g GFLOP/s\n", 100 * gflops(b) / b->peak_gflops,
            b->peak_gflops);
   if (!isnan(gbps(b))) printf("traffic  %.4g GB/s\n", gbps(b));
