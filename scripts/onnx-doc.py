@@ -53,6 +53,11 @@ so in all versions, or in those that are named.
 - Values that decide sizes, as a Reshape's shape or a Slice's ends, and that are inputs or computed
   from them. They have to be initializers or come of shapes; onnxsim folds what is constant.
 
+## Indices out of range
+
+An index of Gather, GatherElements or GatherND that is out of range reads 0, where ONNX Runtime fails:
+kernels cannot fail.
+
 ## What takes long
 
 - ScatterElements and ScatterND compare each place of the result with each index, so their time is
