@@ -278,23 +278,28 @@ typedef struct source_task {
   ir *passes; /* of code generation */
 } source_task;
 
-/** SINK → PROGRAM(SINK, DEVICE, LINEAR), in the request's ir. The passes make many times the nodes
-    that remain, so they have an ir of their own, which is freed at once; but an observer counts
-    nodes in the caller's. */
+/** SINK → PROGRAM(SINK, DEVICE, LINEAR), in the ir `to`; `decisions`: NULL, or of the schedule. The
+    passes make many times the nodes that remain, so they have an ir of their own, which is freed at
+    once; but an observer counts nodes in the caller's. */
+static const node *generate_program(const compilation *c, ir *passes, ir *to, const node *program,
+                                    const decision_list *decisions) {
+  const char *device = c->target->device->backend->name;
+  bool has_own_ir = passes != c->ir;
+  codegen_options o = c->codegen;
+  if (decisions) o.decisions = decisions;
+  if (has_own_ir) ir_copy(passes, ir_arena(passes), &program, 1, NULL, NULL, &program);
+  if (program->op == OP_SINK) program = codegen_run(passes, program, device, &o);
+  if (has_own_ir) ir_copy(to, ir_arena(passes), &program, 1, NULL, NULL, &program);
+  return program;
+}
+
 static void generate_body(void *arg) {
   source_task *t = arg;
-  compilation *c = t->maker->c;
   request *r = t->r;
-  const node *program = r->program;
-  const char *device = c->target->device->backend->name;
-  bool has_own_ir = t->passes != c->ir;
-  codegen_options o = c->codegen;
   decision_list tuned;
-  if (*r->tuned && decisions_parse(ir_arena(t->passes), r->tuned, &tuned)) o.decisions = &tuned;
-  if (has_own_ir) ir_copy(t->passes, ir_arena(t->passes), &program, 1, NULL, NULL, &program);
-  if (program->op == OP_SINK) program = codegen_run(t->passes, program, device, &o);
-  if (has_own_ir) ir_copy(r->ir, ir_arena(t->passes), &program, 1, NULL, NULL, &program);
-  r->program = program;
+  bool is_tuned = *r->tuned && decisions_parse(ir_arena(t->passes), r->tuned, &tuned);
+  r->program =
+      generate_program(t->maker->c, t->passes, r->ir, r->program, is_tuned ? &tuned : NULL);
 }
 
 static bool is_watched(const compilation *c) {
@@ -731,16 +736,10 @@ typedef struct generation {
 
 static void generate_with_decisions(void *arg) {
   generation *n = arg;
-  ir *g = n->passes;
-  const char *device = n->c.target->device->backend->name;
-  codegen_options o = n->c.codegen;
   decision_list decisions;
-  if (!decisions_parse(ir_arena(g), n->decisions, &decisions))
+  if (!decisions_parse(ir_arena(n->passes), n->decisions, &decisions))
     diag_raise(n->c.diag, TN_ERR_ARGUMENT, "\"%.100s\" are no decisions", n->decisions);
-  o.decisions = &decisions;
-  ir_copy(g, ir_arena(g), &n->sink, 1, NULL, NULL, &n->sink);
-  n->program = codegen_run(g, n->sink, device, &o);
-  ir_copy(n->c.ir, ir_arena(g), &n->program, 1, NULL, NULL, &n->program);
+  n->program = generate_program(&n->c, n->passes, n->c.ir, n->sink, &decisions);
 }
 
 tn_status compile_generate(const compile_options *o, ir *g, const node *sink, const char *decisions,
