@@ -65,6 +65,16 @@ static void long_reports_end_with_a_count(void **state) {
   assert_true(told > 5);
 }
 
+/** An overload is a function of the model, whatever operator has the same name. */
+static void overloads_are_refused(void **state) {
+  bytes graph = {.n = 0}, overload = {.n = 0};
+  put_port(&graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"2", NULL});
+  put_output(&graph, "y");
+  put_text(&overload, 8, "of_halves");
+  put_node_with(&graph, "Exp", (const char *[]){"x", NULL}, "y", &overload);
+  check_graph(*state, &graph, TN_ERR_UNSUPPORTED, "Exp:of_halves (ai.onnx, opset ");
+}
+
 /* Windows. */
 
 static const int64_t no_steps[] = {0, -1, INT64_MIN, (int64_t)INT32_MAX + 1, INT64_MAX};
@@ -482,6 +492,7 @@ int main(void) {
       TEST(entries_of_sizes_have_one_size),
       TEST(bounds_hold_of_operands),
       TEST(long_reports_end_with_a_count),
+      TEST(overloads_are_refused),
   };
   return cmocka_run_group_tests_name("onnx import", tests, NULL, NULL);
 }

@@ -33,6 +33,7 @@ static const char *missing_operator_reason(const char *op) {
 /** The reason why a node cannot be imported (static text); NULL if it can. */
 static const char *unsupported_reason(const onnx_node *n, int64_t opset) {
   if (!is_default_domain(n->domain)) return "operators of this domain are not supported";
+  if (*n->overload) return "overloads, which are functions of the model, are not supported";
   const onnx_op *row = op_table_find(n->op_type);
   if (!row) return missing_operator_reason(n->op_type);
   if (!op_table_version(row, opset))
@@ -55,7 +56,7 @@ typedef VEC(unsupported_op *) unsupported_ops;
 static unsupported_op *find_or_add(arena *a, string_map *seen, unsupported_ops *all,
                                    const onnx_node *n, const char *reason) {
   const char *domain = is_default_domain(n->domain) ? "" : n->domain;
-  const char *key = arena_printf(a, "%s\n%s", domain, n->op_type);
+  const char *key = arena_printf(a, "%s\n%s\n%s", domain, n->op_type, n->overload);
   unsupported_op *u = string_map_get(seen, key);
   if (u) return u;
   u = arena_copy(a, &(unsupported_op){.first = n, .reason = reason, .nodes = str_new(a)},
@@ -78,8 +79,9 @@ static void report_operator(str *report, const unsupported_op *u, int64_t opset,
                             const string_map *opsets) {
   bool is_default = is_default_domain(u->first->domain);
   const onnx_opset *other = is_default ? NULL : string_map_get(opsets, u->first->domain);
-  str_addf(report, "%.100s (%.200s, opset %lld): %s: node%s", u->first->op_type,
-           is_default ? "ai.onnx" : u->first->domain,
+  const char *overload = u->first->overload;
+  str_addf(report, "%.100s%s%.100s (%.200s, opset %lld): %s: node%s", u->first->op_type,
+           *overload ? ":" : "", overload, is_default ? "ai.onnx" : u->first->domain,
            (long long)(is_default ? opset
                        : other    ? other->version
                                   : 0),
