@@ -76,6 +76,10 @@ const node *codegen_parallel_loops(ir *g, const node *sink, const target *t);
 /** lower/split_copy_loops.c: index-set splitting of copy loops at their bounds checks. */
 const node *codegen_split_copy_loops(ir *g, const node *sink);
 
+/** lower/short_loops.c: gives innermost loops of few iterations the kind unroll, by which renderers
+   ask the target's compiler to repeat their bodies. */
+const node *codegen_short_loops(ir *g, const node *sink);
+
 /** lower/decompose.c: replaces ops that the target has no instruction for. */
 const node *codegen_decompose(ir *g, const node *sink, const codegen_options *o);
 

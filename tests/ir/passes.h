@@ -254,6 +254,10 @@ static void pass_edges(const pass_call *c) {
   EACH_ROOT(c, codegen_split_copy_loops(c->g, c->roots->at[i]));
 }
 
+static void pass_short_loops(const pass_call *c) {
+  EACH_ROOT(c, codegen_short_loops(c->g, c->roots->at[i]));
+}
+
 static void pass_decompose(const pass_call *c) {
   codegen_options o = options_of(c);
   EACH_ROOT(c, codegen_decompose(c->g, c->roots->at[i], &o));
@@ -334,6 +338,7 @@ static const ir_pass ir_passes[] = {
     {"prefetch", pass_prefetch, LEVEL_LOWERED},
     {"threads", pass_threads, LEVEL_LOWERED},
     {"edges", pass_edges, LEVEL_LOWERED},
+    {"short_loops", pass_short_loops, LEVEL_LOWERED},
     {"decompose", pass_decompose, LEVEL_LOWERED},
     {"index_width", pass_index_width, LEVEL_LOWERED},
     {"linearise", pass_linearise, LEVEL_LINEAR},

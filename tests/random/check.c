@@ -474,9 +474,10 @@ static void run_schedule(run *x, size_t number, char *const memory[]) {
   const node *last = NULL;
   if (law_expanded_nodes(x->a, sink, true) > MOST_COMPUTED) return;
   if (reorders) run_kernel(x, step, last = sink, want = copies(x, step, memory));
-  for (int stage = 0; stage < 8 && !failed(x); stage++) {
-    static const char *const names[] = {"schedule", "lower",    "expand",  "registers",
-                                        "streams",  "prefetch", "threads", "index_width"};
+  for (int stage = 0; stage < 9 && !failed(x); stage++) {
+    static const char *const names[] = {"schedule",  "lower",       "expand",
+                                        "registers", "streams",     "prefetch",
+                                        "threads",   "short_loops", "index_width"};
     report_stage(x->r, "random schedule: %s, step %zu", names[stage], number);
     sink = stage == 0   ? sink
            : stage == 1 ? codegen_lower(x->k, sink)
@@ -485,6 +486,7 @@ static void run_schedule(run *x, size_t number, char *const memory[]) {
            : stage == 4 ? codegen_nontemporal_stores(x->k, sink, &plain)
            : stage == 5 ? codegen_prefetch(x->k, sink, &plain)
            : stage == 6 ? codegen_parallel_loops(x->k, sink, &plain)
+           : stage == 7 ? codegen_short_loops(x->k, sink)
                         : codegen_index_width(x->k, sink, &plain);
     if (sink == last) continue;
     last = sink;

@@ -175,6 +175,15 @@ TEST(weights_whose_blocks_would_have_a_rest) {
   assert_int_equal(found_for_vectors(t, &root, 1).at.n, 0);
 }
 
+TEST(long_rows_of_no_whole_vectors_have_longer_blocks) {
+  const node *root = product(t, buffer(t, 0, 2, 24, 80), buffer(t, 10, 2, 80, 220), false);
+  constants c = found_for_vectors(t, &root, 1);
+  assert_int_equal(c.at.n, 1);
+  assert_sizes(t, c.at.at[0].leaf, 3, (const int64_t[]){10, 80, 22});           /* 22 of 24 lanes */
+  root = product(t, buffer(t, 0, 2, 24, 80), buffer(t, 10, 2, 80, 211), false); /* a prime */
+  assert_int_equal(found_for_vectors(t, &root, 1).at.n, 0);
+}
+
 /** Builds a slice of rows. */
 static const node *rows_of(test *t, const node *w, int64_t from, int64_t n) {
   const node *starts[] = {ix_const(t->g, from), ix_const(t->g, 0)};
@@ -245,6 +254,7 @@ int main(void) {
       cmocka_unit_test(weights_in_blocks_of_a_vector),
       cmocka_unit_test(weights_of_few_rows_have_no_blocks),
       cmocka_unit_test(weights_whose_blocks_would_have_a_rest),
+      cmocka_unit_test(long_rows_of_no_whole_vectors_have_longer_blocks),
       cmocka_unit_test(weights_that_are_read_in_parts),
       cmocka_unit_test(weights_that_are_read_both_ways),
       cmocka_unit_test(weights_whose_lanes_are_side_by_side),

@@ -43,6 +43,7 @@
   X(PASS_PREFETCH, "prefetch")                              \
   X(PASS_THREADS, "threads")                                \
   X(PASS_EDGES, "edges")                                    \
+  X(PASS_SHORT_LOOPS, "short_loops")                        \
   X(PASS_DECOMPOSE, "decompose")                            \
   X(PASS_INDEX_WIDTH, "index_width")                        \
   X(PASS_LINEARISE, "linearise")

@@ -91,6 +91,7 @@ typedef struct c_function_text {
   const char *many_accumulators; /* qualifier of both, for a loop with many accumulators */
   const char *scratch_param;
   const char *scratch_argument[2]; /* buffer $a; [1] the $n bytes of the worker of value $b */
+  const char *unrolled;            /* before a loop whose $n iterations become copies; NULL: none */
   const char *barrier;             /* compiler barrier as a statement; NULL: none */
 } c_function_text;
 

@@ -229,9 +229,12 @@ const c_dialect c_gnu = {
         "   none. */\n"
         "#ifdef __clang__\n"
         "#define MINUS_ZERO(type) __extension__({ volatile type z = -(type)0; z; })\n"
+        "#define UNROLLED(n) _Pragma(\"clang loop unroll(full)\")\n"
         "#define LANES(n) _Pragma(\"clang loop unroll(full)\") for (int i = 0; i < n; i++)\n"
         "#else\n"
         "#define MINUS_ZERO(type) (-(type)0)\n"
+        "#define TEXT(n) #n\n"
+        "#define UNROLLED(n) _Pragma(TEXT(GCC unroll n))\n"
         "#define LANES(n) for (int i = 0; i < n; i++)\n"
         "#endif\n",
     .minus_zero = "MINUS_ZERO($t)",
@@ -281,6 +284,7 @@ const c_dialect c_gnu = {
             .many_accumulators = "MANY_SUMS ",
             .scratch_param = "char *restrict scratch",
             .scratch_argument = {"bufs[$a]", "(char *)bufs[$a] + vals[$b] * $n"},
+            .unrolled = "UNROLLED($n)",
             .barrier = "__asm__ volatile(\"\" ::: \"memory\")",
         },
 };

@@ -1,5 +1,6 @@
 /* Renders the instructions of a LINEAR program as C statements: loops, declarations, stores and
    named values. Compiler barriers keep arrays that the plan spilled in memory. */
+#include "ir/core/binder_layout.h"
 #include "render/c/writer.h"
 #include "target/machine.h"
 
@@ -20,6 +21,11 @@ static void open_loop(c_writer *w, const node *n) {
   const char *type = c_value_type_name(w, c_value_type_of(w, n)),
              *end = c_expr_value(w, n->src[0]).text;
   v->name = arena_printf(w->arena, "i%u", w->names.loops++);
+  if (range_is_unrolled(n) && w->d->function.unrolled) {
+    c_template_arguments b = {.n = node_int(n->src[0])};
+    indent(w);
+    str_addf(&w->text.body, "%s\n", c_template_fill(w, w->d->function.unrolled, &b));
+  }
   indent(w);
   str_addf(&w->text.body, "for (%s %s = 0; %s < %s; %s++) {\n", type, v->name, v->name, end,
            v->name);
@@ -28,10 +34,12 @@ static void open_loop(c_writer *w, const node *n) {
 
 /** An array that iterations share was spilled because registers are short. Compilers that promote
    it to registers again spill the accumulators of inner loops for it; so do those that hoist loads
-   for the epilogue of a loop with many accumulators. Barriers prevent both. */
+   for the epilogue of a loop with many accumulators, and those that keep elements which the copies
+   of an unrolled body share, as the taps of a window do. Barriers prevent all three. */
 static void close_loop(c_writer *w) {
   c_loop loop = vec_last(&w->open);
-  if (loop.shares_array && w->d->function.barrier) add_barrier(w);
+  bool reloads = range_is_unrolled(loop.range) || loop.shares_array;
+  if (reloads && w->d->function.barrier) add_barrier(w);
   w->traits.spills_before_loop = false;
   w->open.n--;
   indent(w);

@@ -13,7 +13,7 @@ static int64_t block_of_index(ir *g, const schedule_request *r, const node *elem
   *range = x->src[0];
   int64_t block = node_int(x->src[1]), bytes = (int64_t)dtype_bytes((dtype)element->dtype);
   bool whole = node_is_bits(ix_mod(g, range_extent(*range), x->src[1]), 0);
-  return whole && block * bytes % (int64_t)r->target.vector == 0 ? block : 0;
+  return whole && block * bytes >= (int64_t)r->target.vector ? block : 0;
 }
 
 /** A kernel with one more of these ranges split; NULL: none is left. */

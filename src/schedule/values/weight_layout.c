@@ -78,18 +78,34 @@ static bool has_constant_sizes(const node *n) {
   return true;
 }
 
-/** True if a range of an index covers whole blocks of `lanes` indices. */
-static bool covers_whole_blocks(const node *x, const node *range, int64_t lanes) {
+/** True if a range of an index covers whole blocks of that many indices. */
+static bool covers_whole_blocks(const node *x, const node *range, int64_t block) {
   const node *extent = range_extent(range);
-  if (ix_offset(x) % lanes || !node_is_const(extent) || node_int(extent) % lanes) return false;
+  if (ix_offset(x) % block || !node_is_const(extent) || node_int(extent) % block) return false;
   for (size_t i = 0; i < ix_terms(x); i++)
-    if (ix_atom(x, i) != range && ix_coefficient_at(x, i) % lanes) return false;
+    if (ix_atom(x, i) != range && ix_coefficient_at(x, i) % block) return false;
   return true;
 }
 
 /** Elements of a buffer in a vector. */
 static int64_t lanes_of(const constant_folding *f, const node *buffer) {
   return (int64_t)(f->request->vector / dtype_bytes((dtype)buffer->dtype));
+}
+
+/** The indices of a block of an axis: a vector's where they divide the size, else those of a few
+    vectors that divide a long row, with the fewest lanes left over; 0: none. */
+static int64_t block_of_size(int64_t size, int64_t lanes) {
+  int64_t best = 0, filled = 1; /* vectors of `best` */
+  if (lanes < 2) return 0;
+  if (size % lanes == 0) return lanes;
+  if (size < MACHINE_CONSTANT_UNEVEN_ROW_LEAST * lanes) return 0;
+  for (int64_t block = lanes + 1; block <= MACHINE_CONSTANT_BLOCK_VECTORS * lanes; block++) {
+    int64_t vectors = (block + lanes - 1) / lanes;
+    if (size % block || block * filled <= best * vectors) continue;
+    best = block;
+    filled = vectors;
+  }
+  return best;
 }
 
 /** Records the axis that a term of a contraction wants last in a constant. */
@@ -104,10 +120,10 @@ static void record_read(layout_search *t, const node_list *reads, const node *re
   size_t k = param->rank;
   while (!range && k-- > 0) range = vector_range(reads, read, k, own);
   if (!range) return;
-  int64_t lanes = lanes_of(t->f, buffer);
+  int64_t block = block_of_size(node_int(buffer->dims[k]), lanes_of(t->f, buffer));
   uintptr_t axis = (uintptr_t)map_get(&t->axis, buffer);
   if (!axis || k + 1 == param->rank) map_set(a, &t->axis, buffer, (void *)(uintptr_t)(k + 1));
-  if ((axis && axis != k + 1) || lanes < 2 || !covers_whole_blocks(read->src[1 + k], range, lanes))
+  if ((axis && axis != k + 1) || !block || !covers_whole_blocks(read->src[1 + k], range, block))
     map_set(a, &t->uncut, buffer, NULL);
 }
 
@@ -123,14 +139,13 @@ static const node *replace_constant(constant_folding *f, const node *buffer, con
   return c->leaf;
 }
 
-/** The indices of an axis that are consecutive: a vector's lanes, where a reduction reads many
-   rows; else all. */
+/** The indices of an axis that are consecutive: those of a few vectors, where a reduction reads
+   many rows; else all. */
 static int64_t choose_block(const layout_search *t, const node *buffer, size_t axis) {
-  int64_t rows = 1, size = node_int(buffer->dims[axis]), lanes = lanes_of(t->f, buffer);
+  int64_t rows = 1, size = node_int(buffer->dims[axis]);
   for (size_t i = 0; i < buffer->rank; i++) rows *= i == axis ? 1 : node_int(buffer->dims[i]);
-  bool cut =
-      rows >= MACHINE_CONSTANT_ROWS_LEAST && !map_has(&t->uncut, buffer) && size % lanes == 0;
-  return cut ? lanes : size;
+  bool cut = rows >= MACHINE_CONSTANT_ROWS_LEAST && !map_has(&t->uncut, buffer);
+  return cut ? block_of_size(size, lanes_of(t->f, buffer)) : size;
 }
 
 /** The sizes of a buffer with an axis split into blocks and indices within one. */
