@@ -104,7 +104,50 @@ def small_products(version, rng):
         yield one("MatMulInteger", x, y, const([5], a))
         yield one("MatMulInteger", x, y, const(4, a), some(rng, (5,), b))
     yield one("MatMulInteger", some(rng, (2, 3, 4), U1), some(rng, (4, 5), U1), None, const(9, U1))
+    x, y = some(rng, (17, 65), U1, 0, 255), some(rng, (65, 33), U1, 0, 255)
+    yield one("MatMulInteger", x, y, const(128, U1), const(131, U1), label="words")
+
+
+SCALES = const(0.5, F32), const(0.25, F32), const(8, F32)  # results are exact, ties among them
+
+
+def quantised_products(version, rng):
+    x_scale, y_scale, scale = SCALES
+    for a, b, to in ((U1, U1, U1), (U1, I1, U1), (I1, I1, I1)):
+        for m, n, k in ((3, 5, 4), (17, 33, 64)):
+            x, y = some(rng, (m, k), a, -90, 90), some(rng, (k, n), b, -90, 90)
+            yield one("QLinearMatMul", x, x_scale, const(3, a), y, y_scale, const(5, b), scale,
+                      const(7, to))
+    x, y = some(rng, (2, 3, 4), U1), some(rng, (4, 5), U1)
+    yield one("QLinearMatMul", x, x_scale, const(0, U1), y, y_scale, const(0, U1), scale, const(0, U1))
+
+
+def convolutions(version, rng):
+    for a, b in ((U1, U1), (U1, I1)):
+        x, w = some(rng, (2, 4, 6, 5), a, -90, 90), some(rng, (3, 4, 3, 2), b, -90, 90)
+        yield one("ConvInteger", x, w)
+        yield one("ConvInteger", x, w, const(7, a), const(0, b), pads=[1, 0, 2, 1], strides=[2, 1])
+        yield one("ConvInteger", x, w, const(7, a), const(3, b), pads=[1, 1, 1, 1])
+    x, w = some(rng, (1, 16, 7, 7), U1, 0, 255), some(rng, (9, 16, 3, 3), U1, 0, 255)
+    yield one("ConvInteger", x, w, const(131, U1), pads=[1, 1, 1, 1], label="words")
+    x, w = some(rng, (1, 4, 5, 5), U1), some(rng, (6, 2, 3, 3), U1)
+    yield one("ConvInteger", x, w, const(2, U1), group=2)
+
+
+def quantised_convolutions(version, rng):
+    x_scale, w_scale, scale = SCALES
+    for a, b, to in ((U1, U1, U1), (U1, I1, U1), (I1, I1, I1)):
+        x, w = some(rng, (1, 16, 6, 6), a, -90, 90), some(rng, (8, 16, 3, 3), b, -90, 90)
+        zeros = const(9, a), const(0, b), const(11, to)
+        yield one("QLinearConv", x, x_scale, zeros[0], w, w_scale, zeros[1], scale, zeros[2],
+                  pads=[1, 1, 1, 1])
+        yield one("QLinearConv", x, x_scale, zeros[0], w, w_scale, zeros[1], scale, zeros[2],
+                  some(rng, (8,), np.dtype("i4"), -900, 900), strides=[2, 2])
+    each = const([0.25, 0.5, 1, 2, 4, 0.125, 0.25, 8], F32)
+    x, w = some(rng, (1, 3, 6, 6), U1), some(rng, (8, 3, 3, 3), I1)
+    yield one("QLinearConv", x, x_scale, const(4, U1), w, each, const([0] * 8, I1), scale, const(3, U1))
 
 
 OPERATORS = {"Attention": attention, "RotaryEmbedding": rotary, "Einsum": einsum,
-             "MatMulInteger": small_products}
+             "MatMulInteger": small_products, "QLinearMatMul": quantised_products,
+             "ConvInteger": convolutions, "QLinearConv": quantised_convolutions}
