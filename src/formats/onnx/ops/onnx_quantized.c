@@ -157,8 +157,6 @@ void onnx_QLinearConv(onnx_call *c) {
   builder *b = onnx_builder(c);
   value sums = convolve(c, (operand){0, 2}, (operand){3, 5});
   size_t spatial = sums.node->rank - 2u;
-  if (onnx_has_input(c, 8))
-    sums = build_add(b, sums, along_axis(c, onnx_input(c, 8), spatial));
-  c->outputs[0] =
-      requantise(c, sums, read_scale(c, 1, spatial), read_scale(c, 4, spatial), 6, 7);
+  if (onnx_has_input(c, 8)) sums = build_add(b, sums, along_axis(c, onnx_input(c, 8), spatial));
+  c->outputs[0] = requantise(c, sums, read_scale(c, 1, spatial), read_scale(c, 4, spatial), 6, 7);
 }
