@@ -140,6 +140,9 @@ static tn_status count(const tn_model *m, const tn_shape shapes[], size_t n, tn_
   if (n != m->graph.n_inputs || (n && !shapes))
     return diag_set(d, TN_ERR_ARGUMENT, "%s has %zu inputs, but the call has %zu shapes", m->name,
                     m->graph.n_inputs, shapes ? n : 0);
+  if (m->graph.is_late)
+    return diag_set(d, TN_ERR_UNSUPPORTED, "%s: the values of inputs decide on the shapes",
+                    m->name);
   counting k = {.model = m,
                 .shapes = shapes,
                 .ir = ir_new(&m->context->mem, d, false),
