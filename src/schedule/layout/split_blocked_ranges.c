@@ -1,4 +1,4 @@
-/* Strip-mines ranges over blocked arrays. An array in blocks of vectors is read as [c/16] … [c%16];
+/* Strip-mines ranges over blocked arrays. An array in blocks is read as [c/16] … [c%16];
    with the range of c split into two, the inner one may run in vector lanes. */
 #include "schedule/layout/split_blocked_ranges.h"
 
@@ -6,7 +6,8 @@
 #include "ir/text/sink_text.h"
 #include "laws/laws.h"
 
-/** The block B of a coordinate x = r % B over whole vectors of an element's array; 0: x is none. */
+/** The block B of a coordinate x = r % B, of at least a vector of an element's array, that divides
+    the extent of r; 0: x is none. */
 static int64_t block_of_index(ir *g, const schedule_request *r, const node *element, const node *x,
                               const node **range) {
   if (x->op != OP_MOD || x->src[0]->op != OP_RANGE || !node_is_const(x->src[1])) return 0;

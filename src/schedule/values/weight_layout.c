@@ -1,6 +1,7 @@
 /* Prepacks weights at the graph level: constants that contractions read get the axis along which
    vectors run last, so that a vector's elements are consecutive. Where the reduction reads many
-   rows, the axis is blocked by the vector width, and the block goes last. */
+   rows, the axis is blocked and the block goes last: by the vector width, or, where that does not
+   divide a long row, by a divisor of the row of a few vectors. */
 #include "schedule/values/weight_layout.h"
 
 #include "ir/core/affine.h"

@@ -6,8 +6,8 @@
 #include "schedule/values/constant_folding_state.h"
 
 /** Adds to the stand-ins, for each constant that contractions would read with their lanes far
-   apart, a permuted copy with the axis of the lanes last, in blocks of a vector where rows are
-   many. */
+   apart, a permuted copy with the axis of the lanes last, in blocks of a vector, or of a
+   few where long rows are no whole number of vectors, where rows are many. */
 void weight_layouts_find(constant_folding *f);
 
 #endif
