@@ -110,17 +110,25 @@ typedef enum tn_math {
   TN_MATH_MAX_ENUM = 0x7fffffff
 } tn_math;
 
+/** X(mode, text): every mode that TENON_MATH and the command's --math name. */
+#define TN_MATH_LIST(X)           \
+  X(TN_MATH_EXACT, "exact")       \
+  X(TN_MATH_CONTRACT, "contract") \
+  X(TN_MATH_SUM, "sum")           \
+  X(TN_MATH_FLUSH, "flush")       \
+  X(TN_MATH_DEFAULT, "default")   \
+  X(TN_MATH_FAST, "fast")
+
 /** The most threads that a context uses. */
 #define TN_THREADS_MAX 1024
 
 /** Options of tn_open. Strings are copied. If `environment` is true, a field that equals its value
     in TN_OPEN_DESC_INIT is read from its environment variable, if set: TENON_DEVICE, TENON_CACHE
     (cache_dir), TENON_TUNED, TENON_BACKEND (backends), TENON_PAIR, TENON_CPU, TENON_DUMP,
-   TENON_THREADS, TENON_CC or else CC (compiler), and TENON_MATH, one of "exact", "contract", "sum",
-   "flush", "default" and "fast". PATH, XDG_CACHE_HOME and HOME are read in any case. A program with
-   more rights than the user who starts it (set-user-id, secure_getenv(3)) reads no variable.
-   Contexts without allocator, workers and threads share their devices; the last of them to set
-   `cached_bytes` sets it for all. */
+   TENON_THREADS, TENON_CC or else CC (compiler), and TENON_MATH, a text of TN_MATH_LIST. PATH,
+   XDG_CACHE_HOME and HOME are read in any case. A program with more rights than the user who starts
+   it (set-user-id, secure_getenv(3)) reads no variable. Contexts without allocator, workers and
+   threads share their devices; the last of them to set `cached_bytes` sets it for all. */
 typedef struct tn_open_desc {
   size_t size;           /**< sizeof(tn_open_desc) */
   const char *device;    /**< device of new tensors ("CPU"); NULL: the CPU */

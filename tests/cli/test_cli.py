@@ -1097,10 +1097,15 @@ class Run(Case):
         self.assertNotEqual(total("--math=default"), [0])
         self.assertEqual(total("--math=default", TENON_MATH="exact"), total("--math", "sum"))
         self.assertEqual(total("--math=exact", TENON_MATH="nonsense"), [0])
+        header = pathlib.Path(__file__).parents[2] / "include/tenon/context.h"
+        names = re.findall(r'X\(TN_MATH_\w+, "(\w+)"\)', header.read_text())
+        self.assertIn("exact", names)
+        for name in names:
+            self.assertEqual(total("--math", name), total(TENON_MATH=name))
         for verb in ("run", "bench", "explain", "tune"):
             self.misuse(verb, path, "--math=fats",
-                        says='--math must be exact, contract, sum, flush, default or fast, not '
-                             '"fats"; did you mean fast?')
+                        says='--math is "fats", not one of ' + ", ".join(names) +
+                             "; did you mean fast?")
             self.assertIn("Winograd", tenon("help", verb).stdout)
 
     def test_shapes_that_are_none_are_told(self):

@@ -4,6 +4,7 @@
 #include "support/tensor_check.h"
 
 #include "base/thread.h"
+#include "tensor/context/context.h"
 
 #include <tenon/unstable/queue.h>
 
@@ -104,10 +105,14 @@ static void the_environment_is_heeded(void **state) {
   setenv("TENON_THREADS", "2", 1);
   setenv("TENON_MATH", "sloppy", 1);
   check_broken(tn_open(NULL), TN_ERR_ARGUMENT, "TENON_MATH");
-  setenv("TENON_MATH", "exact", 1);
-  c = tn_open(NULL);
-  assert_string_equal(tn_message(c), "");
+#define OPENS(mode, text)                 \
+  setenv("TENON_MATH", text, 1);          \
+  c = tn_open(NULL);                      \
+  assert_string_equal(tn_message(c), ""); \
+  assert_int_equal(c->math, mode);        \
   check_ok(c, tn_close(c));
+  TN_MATH_LIST(OPENS)
+#undef OPENS
   unsetenv("TENON_MATH");
   unsetenv("TENON_THREADS");
 }

@@ -42,21 +42,20 @@ static void read_threads(tn_open_desc *o, diag *d) {
 }
 
 static void read_math(tn_open_desc *o, diag *d) {
-  static const struct {
-    const char *name;
-    tn_math math;
-  } modes[] = {{"exact", TN_MATH_EXACT}, {"contract", TN_MATH_CONTRACT}, {"sum", TN_MATH_SUM},
-               {"flush", TN_MATH_FLUSH}, {"default", TN_MATH_DEFAULT},   {"fast", TN_MATH_FAST}};
   const char *v =
       o->environment && o->math == TN_MATH_DEFAULT ? environment_get("TENON_MATH") : NULL;
   if (!v) return;
-  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-    if (!strcmp(v, modes[i].name)) {
-      o->math = modes[i].math;
-      return;
-    }
-  diag_set(d, TN_ERR_ARGUMENT,
-           "TENON_MATH is \"%.100s\", not one of exact, contract, sum, flush, default and fast", v);
+#define TAKE(mode, text)  \
+  if (!strcmp(v, text)) { \
+    o->math = mode;       \
+    return;               \
+  }
+  TN_MATH_LIST(TAKE)
+#undef TAKE
+#define LISTED(mode, text) ", " text
+  const char *all = TN_MATH_LIST(LISTED);
+#undef LISTED
+  diag_set(d, TN_ERR_ARGUMENT, "TENON_MATH is \"%.100s\", not one of %s", v, all + 2);
 }
 
 static void read_environment(tn_open_desc *o, diag *d) {
