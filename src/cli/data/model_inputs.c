@@ -3,6 +3,7 @@
 #include "cli/data/model_inputs.h"
 
 #include "cli/core/text_format.h"
+#include "cli/data/declared_ports.h"
 #include "cli/data/load_model.h"
 
 #include <errno.h>
@@ -19,8 +20,6 @@ void model_inputs_check_option(command *c, const char *option, const char *form,
       command_usage_error(c, "--%s must have the form %s, not \"%s\"", option, form, list->at[i]);
   }
 }
-
-typedef VEC(tn_port) port_list;
 
 static port_list list_ports(command *c, const tn_model *m, tn_port_kind kind) {
   port_list ports = {0};
@@ -132,48 +131,6 @@ static input_spec parse_spec(command *c, const char *text) {
                         text, TN_MAX_RANK);
   o.file = load_model_path(text);
   return o;
-}
-
-typedef VEC(tn_model_size) model_sizes;
-
-/** Adds the sizes of an entry's shape or file. Skips standard input, which can be read only once.
- */
-static void add_sizes(command *c, const char *entry, model_sizes *sizes) {
-  size_t n = strcspn(entry, "=");
-  input_spec o = parse_spec(c, entry + n + 1);
-  if (o.file && !strcmp(entry + n + 1, "-")) return;
-  tn_shape shape = o.file ? host_array_load(c, o.file, TN_FILE_NPY, TN_F32).shape : o.shape;
-  for (int32_t i = 0; (o.file || o.has_shape) && i < shape.rank; i++) {
-    char *name = arena_printf(&c->arena, "%.*s:%d", (int)n, entry, (int)i);
-    tn_model_size known = TN_MODEL_SIZE_INIT;
-    known.name = name;
-    known.min = known.max = shape.size[i];
-    vec_push(&c->arena, sizes, known);
-  }
-}
-
-tn_status model_inputs_load_model(command *c, const tn_model_desc *desc, const option_list *entries,
-                                  tn_model **m) {
-  tn_status s = load_model(c, desc, NULL, m);
-  bool may_be_sizes = s == TN_ERR_SHAPE || s == TN_ERR_UNSUPPORTED;
-  model_sizes sizes = {0};
-  for (size_t i = 0; i < entries->n && may_be_sizes; i++) add_sizes(c, entries->at[i], &sizes);
-  if (!sizes.n || !strcmp(c->operand, "-")) {
-    load_model_advise(c, desc);
-    return s;
-  }
-  for (size_t i = 0; i < desc->n_sizes; i++) vec_push(&c->arena, &sizes, desc->sizes[i]);
-  tn_model_desc known = *desc;
-  known.sizes = sizes.at;
-  known.n_sizes = sizes.n;
-  s = tn_model_load(c->context, c->operand, &known, m);
-  if (s == TN_ERR_ARGUMENT) command_usage_error(c, "--input: %s", tn_message(c->context));
-  load_model_advise(c, desc);
-  if (s == TN_OK)
-    command_print_note(
-        c, "the model is loaded only for the sizes of the given inputs; tenon inspect shows why%s",
-        desc->variants == TN_VARIANTS_AUTO ? "" : "; --variants has no effect");
-  return s;
 }
 
 /* Varying sizes, by their numbers (tn_port.variable). */
@@ -357,11 +314,16 @@ static void check_shape(shape_check *k, const model_input *in, const tn_port *po
   }
 }
 
+/** Raises TN_ERR_SHAPE if the shapes of inputs do not fit their ports. */
+static void check_shapes(command *c, const model_inputs *in, const port_list *ports) {
+  shape_check k = {c, new_size_values(c, ports), str_new(&c->arena)};
+  for (size_t i = 0; i < in->n; i++) check_shape(&k, &in->at[i], &ports->at[i]);
+  if (k.misfits.n) diag_raise(&c->diag, TN_ERR_SHAPE, "%s", str_text(&k.misfits));
+}
+
 void model_inputs_check_shapes(command *c, const model_inputs *in, const tn_model *m) {
   port_list ports = list_ports(c, m, TN_PORT_INPUT);
-  shape_check k = {c, new_size_values(c, &ports), str_new(&c->arena)};
-  for (size_t i = 0; i < in->n; i++) check_shape(&k, &in->at[i], &ports.at[i]);
-  if (k.misfits.n) diag_raise(&c->diag, TN_ERR_SHAPE, "%s", str_text(&k.misfits));
+  check_shapes(c, in, &ports);
 }
 
 const char *model_inputs_sizes_text(command *c, const model_inputs *in, const tn_model *m) {
@@ -380,6 +342,96 @@ const char *model_inputs_sizes_text(command *c, const model_inputs *in, const tn
   }
   return str_text(&s);
 }
+
+/* Loading. */
+
+/** An entry whose shape is known before the model is. */
+typedef struct known_input {
+  const char *entry;
+  const char *file; /* NULL: filled */
+  tn_shape shape;
+} known_input;
+
+typedef VEC(known_input) known_inputs;
+typedef VEC(tn_model_size) model_sizes;
+
+/** The entries with a shape or a file. Skips standard input, which can be read only once. */
+static known_inputs find_known_inputs(command *c, const option_list *entries) {
+  known_inputs known = {0};
+  for (size_t i = 0; i < entries->n; i++) {
+    const char *entry = entries->at[i], *text = entry + strcspn(entry, "=") + 1;
+    input_spec o = parse_spec(c, text);
+    if ((!o.file && !o.has_shape) || !strcmp(text, "-")) continue;
+    known_input k = {entry, o.file, o.shape};
+    if (o.file) k.shape = host_array_load(c, o.file, TN_FILE_NPY, TN_F32).shape;
+    vec_push(&c->arena, &known, k);
+  }
+  return known;
+}
+
+static void add_sizes(command *c, const known_input *k, model_sizes *sizes) {
+  for (int32_t i = 0; i < k->shape.rank; i++) {
+    tn_model_size size = TN_MODEL_SIZE_INIT;
+    size.name = arena_printf(&c->arena, "%.*s:%d", (int)strcspn(k->entry, "="), k->entry, (int)i);
+    size.min = size.max = k->shape.size[i];
+    vec_push(&c->arena, sizes, size);
+  }
+}
+
+/** Raises if shapes do not fit the inputs that the file declares, as check_shapes does for those of
+    a model. */
+static void check_declared(command *c, const known_inputs *known, const port_list *ports) {
+  model_inputs in = {0};
+  port_list of = {0};
+  for (size_t i = 0; i < known->n && ports->n; i++) {
+    const known_input *k = &known->at[i];
+    size_t at = find_port(k->entry, ports);
+    if (at == SIZE_MAX) fail_unknown_port(c, "input", k->entry, ports);
+    if (ports->at[at].type.shape.rank < 0) continue;
+    vec_push(&c->arena, &of, ports->at[at]);
+    vec_push(&c->arena, &in, ((model_input){.name = ports->at[at].name, .file = k->file}));
+    vec_last(&in).value.shape = k->shape;
+  }
+  check_shapes(c, &in, &of);
+}
+
+/** Explains why a model cannot be loaded for the sizes of the inputs, if these are the cause. Names
+    that sizes share matter last: the model may do with different ones. */
+static void explain_sizes(command *c, const tn_model_desc *desc, const known_inputs *known,
+                          tn_status s) {
+  for (int shares_names = 0; shares_names <= (s == TN_ERR_ARGUMENT); shares_names++) {
+    port_list ports = declared_ports_list(c, desc, shares_names);
+    check_declared(c, known, &ports);
+  }
+}
+
+tn_status model_inputs_load_model(command *c, const tn_model_desc *desc, const option_list *entries,
+                                  tn_model **m) {
+  tn_status s = load_model(c, desc, NULL, m);
+  known_inputs inputs = {0};
+  model_sizes sizes = {0};
+  if (s == TN_ERR_SHAPE || s == TN_ERR_UNSUPPORTED) inputs = find_known_inputs(c, entries);
+  for (size_t i = 0; i < inputs.n; i++) add_sizes(c, &inputs.at[i], &sizes);
+  if (!inputs.n || !strcmp(c->operand, "-")) {
+    load_model_advise(c, desc);
+    return s;
+  }
+  for (size_t i = 0; i < desc->n_sizes; i++) vec_push(&c->arena, &sizes, desc->sizes[i]);
+  tn_model_desc known = *desc;
+  known.sizes = sizes.at;
+  known.n_sizes = sizes.n;
+  s = tn_model_load(c->context, c->operand, &known, m);
+  if (s == TN_ERR_ARGUMENT || s == TN_ERR_SHAPE) explain_sizes(c, desc, &inputs, s);
+  if (s == TN_ERR_ARGUMENT) command_usage_error(c, "--input: %s", tn_message(c->context));
+  load_model_advise(c, desc);
+  if (s == TN_OK)
+    command_print_note(
+        c, "the model is loaded only for the sizes of the given inputs; tenon inspect shows why%s",
+        desc->variants == TN_VARIANTS_AUTO ? "" : "; --variants has no effect");
+  return s;
+}
+
+/* Binding. */
 
 void model_inputs_bind(command *c, const model_inputs *in, tn_binding *b) {
   for (size_t i = 0; i < in->n; i++) {
