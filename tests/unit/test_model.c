@@ -206,6 +206,32 @@ static void missing_inputs_are_named(void **state) {
   assert_int_equal(tn_binding_type(b, "y").dtype, TN_UNDEFINED);
 }
 
+static void check_title(tn_context *c, tn_model *m, const char *title) {
+  char words[80];
+  snprintf(words, sizeof words, "%s: inputs without a value: x", title);
+  tn_binding *b = bound(c, m);
+  assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT);
+  assert_string_equal(tn_binding_message(b), words);
+}
+
+/** Bindings name the model as the failures to load it do; "" is the graph's name. */
+static void messages_name_the_model(void **state) {
+  tn_context *c = *state;
+  char path[] = "/tmp/tenon-model-XXXXXX";
+  int fd = mkstemp(path);
+  assert_true(fd >= 0 && write(fd, file.at, file.n) == (ssize_t)file.n);
+  static const char *const names[] = {NULL, "net", ""};
+  for (size_t i = 0; i < 3; i++) {
+    tn_model_desc d = TN_MODEL_DESC_INIT;
+    tn_model *m;
+    d.name = names[i];
+    check_ok(c, tn_model_load(c, path, &d, &m));
+    check_title(c, m, i == 0 ? path : i == 1 ? "net" : "layer");
+  }
+  assert_int_equal(close(fd) | unlink(path), 0);
+  check_title(c, loaded(c), "the model");
+}
+
 /* Threads. */
 
 typedef struct caller {
@@ -646,6 +672,7 @@ int main(void) {
       TEST(host_types_are_converted),
       TEST(wrong_inputs_are_refused),
       TEST(missing_inputs_are_named),
+      TEST(messages_name_the_model),
       TEST(bindings_run_from_many_threads),
       cmocka_unit_test(models_compile_beside_the_context),
       cmocka_unit_test(models_are_applied_while_they_compile),

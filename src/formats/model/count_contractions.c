@@ -137,8 +137,8 @@ static void count_body(void *arg) {
 static tn_status count(const tn_model *m, const tn_shape shapes[], size_t n, tn_contractions *out,
                        diag *d) {
   if (n != m->n_inputs || (n && !shapes))
-    return diag_set(d, TN_ERR_ARGUMENT, "%s has %zu inputs, but the call has %zu shapes", m->name,
-                    m->n_inputs, shapes ? n : 0);
+    return diag_set(d, TN_ERR_ARGUMENT, "%.400s has %zu inputs, but the call has %zu shapes",
+                    m->title, m->n_inputs, shapes ? n : 0);
   counting k = {.model = m,
                 .shapes = shapes,
                 .ir = ir_new(&m->context->mem, d, false),

@@ -23,6 +23,7 @@ typedef struct model_load {
   tn_context *c;
   tn_model *m;
   struct import importer;
+  const char *title;   /* of the model in messages; "": the graph's name */
   bool copies_weights; /* from the file, rather than importing its memory */
   const node **nodes;  /* inputs, outputs, then labelled nodes, in the context's graph */
   arena scratch;
@@ -169,6 +170,7 @@ static void import_body(void *arg) {
   arena *a = &m->data->arena;
   a->diag = &l->c->diag;
   m->name = *m->data->onnx->graph->name ? m->data->onnx->graph->name : "model";
+  m->title = *l->title ? arena_printf(a, "%s", l->title) : m->name;
   m->names = arena_calloc(a, n + 1, sizeof *m->names);
   m->nodes = arena_calloc(a, n + 1, sizeof *m->nodes);
   m->sizes = arena_calloc(a, n + 1, sizeof *m->sizes);
@@ -277,7 +279,7 @@ static tn_status load_model(tn_context *c, tn_model *m, const char *path, const 
   model_load l = {.c = c, .m = m, .copies_weights = desc->copy};
   l.importer.size_constraints = desc->sizes;
   l.importer.n_size_constraints = desc->n_sizes;
-  const char *name = desc->name ? desc->name : path ? path : "the model";
+  const char *name = l.title = desc->name ? desc->name : path ? path : "the model";
   l.importer.is_told = desc->about_sizes;
   if (desc->about_sizes) *desc->about_sizes = false;
   tn_status s = model_file_open(&m->data, path, name, data, bytes, desc->folder, &c->mem, &c->diag);
@@ -362,6 +364,7 @@ static void drop_weight_pages(void *user, const void *weight) {
 static tn_status make_plan(tn_model *m) {
   atomic_fetch_add_explicit(&m->data->count, 1, memory_order_relaxed);
   plan_graph g = {.name = m->name,
+                  .title = m->title,
                   .order = &m->order,
                   .inputs = m->nodes,
                   .n_inputs = m->n_inputs,
@@ -383,8 +386,8 @@ static tn_status make_plan(tn_model *m) {
 static tn_status bind_plan(tn_model *m, tn_binding **binding) {
   diag d = {0};
   if (!binding) {
-    diag_set(&d, TN_ERR_ARGUMENT, "%s: model_bind: the output pointer for the binding is NULL",
-             m->name);
+    diag_set(&d, TN_ERR_ARGUMENT, "%.400s: model_bind: the output pointer for the binding is NULL",
+             m->title);
     return context_set_thread_message(m->context, &d);
   }
   mutex_lock(&m->lock);
@@ -506,7 +509,7 @@ static void apply_model(builder *b, const value in[], size_t n, const void *opti
   model_apply a = {.b = b, .m = m};
   if (n != m->n_inputs || n_out != m->n_outputs)
     diag_raise(b->diag, TN_ERR_ARGUMENT,
-               "%s has %zu inputs and %zu outputs, but the call has %zu and %zu", m->name,
+               "%.400s has %zu inputs and %zu outputs, but the call has %zu and %zu", m->title,
                m->n_inputs, m->n_outputs, n, n_out);
   bind_inputs(&a, in);
   const node **made = arena_alloc(b->arena, (n_out + 1) * sizeof *made);

@@ -43,7 +43,7 @@ struct tn_model {
   attachment attachment; /* to its context */
   tn_context *context;
   model_file *data;
-  const char *name;
+  const char *name, *title; /* `title`: in messages */
   size_t n_inputs, n_outputs;
   const char **names;                   /* of inputs, then outputs */
   const node **nodes;                   /* likewise: BUFFERs, then values */

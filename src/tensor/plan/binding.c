@@ -106,7 +106,7 @@ static tn_status open_binding(tn_plan *p, tn_binding **out) {
   tn_context *c = p->context;
   diag d = {0};
   if (!out) {
-    diag_set(&d, TN_ERR_ARGUMENT, "%s: plan_bind: the place for the binding is NULL", p->name);
+    diag_set(&d, TN_ERR_ARGUMENT, "%.400s: plan_bind: the place for the binding is NULL", p->title);
     return context_set_thread_message(c, &d);
   }
   tn_binding *b = mem_calloc(&c->mem, 1, sizeof *b);
@@ -122,7 +122,7 @@ static tn_status open_binding(tn_plan *p, tn_binding **out) {
     if (s != TN_OK) destroy_binding(b);
   }
   if (s != TN_OK) {
-    diag_prefix(&d, "%s: plan_bind", p->name);
+    diag_prefix(&d, "%.400s: plan_bind", p->title);
     return context_set_thread_message(c, &d);
   }
   mutex_lock(&c->lock);
@@ -178,7 +178,7 @@ static size_t find_port(tn_binding *b, const plan_port *ports, const string_map 
                         const char *name, const char *what) {
   const plan_port *p = name ? string_map_get(of, name) : NULL;
   if (p) return (size_t)(p - ports);
-  diag_set(&b->diag, TN_ERR_ARGUMENT, "%s has no %s %.200s", b->plan->name, what,
+  diag_set(&b->diag, TN_ERR_ARGUMENT, "%.400s has no %s %.200s", b->plan->title, what,
            name ? name : "NULL");
   return SIZE_MAX;
 }
@@ -194,7 +194,8 @@ static size_t find_output(tn_binding *b, const char *name) {
 /** A port's number, or SIZE_MAX where there is none of it. */
 static size_t check_port(tn_binding *b, size_t i, size_t n, const char *what) {
   if (i < n) return i;
-  diag_set(&b->diag, TN_ERR_ARGUMENT, "%s has no %s %zu: it has %zu", b->plan->name, what, i, n);
+  diag_set(&b->diag, TN_ERR_ARGUMENT, "%.400s has no %s %zu: it has %zu", b->plan->title, what, i,
+           n);
   return SIZE_MAX;
 }
 

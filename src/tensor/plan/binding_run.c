@@ -35,7 +35,7 @@ static tn_status check_all_set(tn_binding *b) {
     append_name(names, sizeof names, b->plan->ports.inputs[i].name);
   }
   if (!is_missing) return TN_OK;
-  return diag_set(&b->diag, TN_ERR_ARGUMENT, "%s: inputs without a value: %s", b->plan->name,
+  return diag_set(&b->diag, TN_ERR_ARGUMENT, "%.400s: inputs without a value: %s", b->plan->title,
                   names);
 }
 
@@ -265,9 +265,9 @@ static bool has_pending(const tn_binding *b) {
 static tn_status refuse_callback(tn_binding *b) {
   return diag_set(
       &b->diag, TN_ERR_BUSY,
-      "%s: a callback of the context may not run what reads or writes a state, or calls a "
+      "%.400s: a callback of the context may not run what reads or writes a state, or calls a "
       "function of the host",
-      b->plan->name);
+      b->plan->title);
 }
 
 /** Runs the assigns to the plan's states that were made before. */

@@ -101,7 +101,7 @@ struct tn_plan {
   tn_plan *next,
       **link;  /* in the context's list, under its lock; link NULL: the handle was freed */
   arena arena; /* of all that follows */
-  const char *name;
+  const char *name, *title; /* `title`: in messages of bindings */
   plan_ports ports;
   plan_fact *facts; /* sorted by name */
   plan_state *states;
@@ -119,6 +119,7 @@ struct tn_plan {
     refers to. */
 typedef struct plan_graph {
   const char *name;
+  const char *title;         /* in messages of bindings; NULL: the name */
   const node_list *order;    /* all nodes, sources first */
   const node *const *inputs; /* the first inputs, whether anything reads them or not */
   size_t n_inputs;
