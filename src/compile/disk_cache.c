@@ -32,10 +32,11 @@ struct disk_cache {
   void *user;
   diag no_path; /* why there is no path, if there is none */
   char path[DISK_CACHE_PATH_BYTES];
-  atomic_bool full; /* nothing is written any more */
-  mutex lock;       /* of the fields below */
-  bool tried;       /* to open the folder */
-  int folder;       /* -1: not open */
+  atomic_bool full;        /* nothing is written any more */
+  atomic_size_t n_ignored; /* files that cannot be used */
+  mutex lock;              /* of the fields below */
+  bool tried;              /* to open the folder */
+  int folder;              /* -1: not open */
 };
 
 bool disk_cache_open(disk_cache **out, const char *folder, disk_cache_warning *warn, void *user,
@@ -52,13 +53,6 @@ bool disk_cache_open(disk_cache **out, const char *folder, disk_cache_warning *w
   mutex_init(&k->lock);
   *out = k;
   return true;
-}
-
-void disk_cache_close(disk_cache *k) {
-  if (!k) return;
-  if (k->folder >= 0) close(k->folder);
-  mutex_free(&k->lock);
-  mem_free(k->mem, k, sizeof *k);
 }
 
 const char *disk_cache_path(const disk_cache *k, diag *d) {
@@ -81,10 +75,23 @@ static void stop_writing(disk_cache *k, int error) {
   if (!atomic_exchange(&k->full, true)) warn(k, "cannot write to ", why);
 }
 
-static void warn_of_file(const disk_cache *k, const char *name, const char *why) {
+/** Warns of the first file that cannot be used; disk_cache_close tells how many more there were. */
+static void warn_of_file(disk_cache *k, const char *name, const char *why) {
   char text[256];
+  if (atomic_fetch_add(&k->n_ignored, 1)) return;
   snprintf(text, sizeof text, "ignoring file %.48s: %.160s", name, why);
   warn(k, text, "");
+}
+
+void disk_cache_close(disk_cache *k) {
+  if (!k) return;
+  size_t n = atomic_load(&k->n_ignored);
+  char text[64];
+  snprintf(text, sizeof text, "ignored %zu more file%s", n - 1, n == 2 ? "" : "s");
+  if (n > 1) warn(k, text, "");
+  if (k->folder >= 0) close(k->folder);
+  mutex_free(&k->lock);
+  mem_free(k->mem, k, sizeof *k);
 }
 
 /* The folder. */
@@ -144,7 +151,7 @@ void disk_cache_free_file(disk_cache *k, disk_cache_file *f) {
   *f = (disk_cache_file){0};
 }
 
-/** Removes a file, unless it is a folder, and warns of it. */
+/** Removes a file, unless it is a folder. */
 static void reject_file(disk_cache *k, int folder, const char *name, const char *why) {
   unlinkat(folder, name, 0);
   warn_of_file(k, name, why);

@@ -1,7 +1,8 @@
 /* The disk cache of compiled kernels and plans, one for each context. Its failures are never
-   failures of the context: a failure is reported once as a warning, and work goes on without the
-   cache. Files are written under temporary names and renamed, so that no process reads half of one;
-   several processes may write at once. Any thread may call it. */
+   failures of the context: work goes on without the cache, and a failure is reported once as a
+   warning. Of files that cannot be used the first is told when it is read, and the number of the
+   others on closing. Files are written under temporary names and renamed, so that no process reads
+   half of one; several processes may write at once. Any thread may call it. */
 #ifndef TENON_COMPILE_DISK_CACHE_H
 #define TENON_COMPILE_DISK_CACHE_H
 

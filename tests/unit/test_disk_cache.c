@@ -23,7 +23,7 @@ typedef struct fixture {
   const char *folder, *above, *script,
       *started; /* started: the compiler appends a line per start */
   int remarks;
-  char remark[1024];
+  char remark[1024]; /* the first warning */
 } fixture;
 
 static void save(const char *path, const void *data, size_t bytes) {
@@ -67,8 +67,7 @@ static int tear_down(void **state) {
 static void take_remark(void *user, tn_log_level level, const char *text) {
   fixture *f = user;
   if (level != TN_LOG_WARNING) return;
-  f->remarks++;
-  snprintf(f->remark, sizeof f->remark, "%s", text);
+  if (!f->remarks++) snprintf(f->remark, sizeof f->remark, "%s", text);
 }
 
 static tn_open_desc desc_of(fixture *f) {

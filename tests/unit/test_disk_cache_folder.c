@@ -281,6 +281,7 @@ static void every_cut_and_every_change_is_seen(void **state) {
     expect(f, "key", NULL);
     check_text(f->remark, strrchr(path, '/') + 1);
     assert_false(is_there(f, "key"));
+    open_disk(f, f->folder);
   }
   for (size_t i = 0; i < 8 * n; i++) {
     data[i / 8] ^= (unsigned char)(1 << i % 8);
@@ -292,9 +293,32 @@ static void every_cut_and_every_change_is_seen(void **state) {
   data[n] = 0;
   save(path, data, n + 1);
   expect(f, "key", NULL);
-  assert_int_equal(f->remarks, n + 8 * n + 1);
+  assert_int_equal(f->remarks, 1);
   save(path, data, n);
   expect(f, "key", "content");
+}
+
+/** The first damaged file is told when it is read, the number of the others on closing. */
+static void damaged_files_are_counted(void **state) {
+  fixture *f = *state;
+  static const char *const keys[] = {"a", "b", "c", "d"};
+  for (size_t n = 1; n <= 4; n++) {
+    for (size_t i = 0; i < n; i++) {
+      put(f, keys[i], "content");
+      save(path_of(f, keys[i]), "no", 2);
+    }
+    open_disk(f, f->folder);
+    for (size_t i = 0; i < n; i++) {
+      expect(f, keys[i], NULL);
+      assert_int_equal(f->remarks, 1);
+    }
+    check_text(f->remark, strrchr(path_of(f, "a"), '/') + 1);
+    disk_cache_close(f->disk);
+    f->disk = NULL;
+    assert_int_equal(f->remarks, 1 + (n > 1));
+    if (n > 1) check_text(f->remark, n == 2 ? "ignored 1 more file" : n == 3 ? "2 more" : "3 more");
+    open_disk(f, f->folder);
+  }
 }
 
 /** Files with a valid hash and wrong lengths. */
@@ -327,12 +351,14 @@ static void what_is_no_file_of_ours_is_not_read(void **state) {
   assert_int_equal(chmod(path, 0622), 0);
   expect(f, "key", NULL);
   check_text(f->remark, "writable by other users");
+  open_disk(f, f->folder);
   assert_false(is_there(f, "key"));
   put(f, "key", "content");
   assert_int_equal(rename(path, aside), 0);
   assert_int_equal(symlink(aside, path), 0);
   expect(f, "key", NULL);
   check_text(f->remark, "a link");
+  open_disk(f, f->folder);
   assert_int_equal(access(aside, F_OK), 0);
   assert_int_equal(symlink("aside", path), 0);
   put(f, "key", "in place of a link");
@@ -341,6 +367,7 @@ static void what_is_no_file_of_ours_is_not_read(void **state) {
   assert_int_equal(mkfifo(path, 0600), 0);
   expect(f, "key", NULL);
   check_text(f->remark, "not a regular file");
+  open_disk(f, f->folder);
   assert_int_equal(mkdir(path, 0700), 0);
   expect(f, "key", NULL);
   check_text(f->remark, strrchr(path, '/') + 1);
@@ -798,6 +825,7 @@ int main(void) {
                                      TEST(a_name_is_not_trusted),
                                      TEST(it_may_be_off_or_nowhere),
                                      TEST(every_cut_and_every_change_is_seen),
+                                     TEST(damaged_files_are_counted),
                                      TEST(lengths_are_checked),
                                      TEST(what_is_no_file_of_ours_is_not_read),
                                      TEST(folders_of_others_are_refused),
