@@ -174,8 +174,8 @@ class CommandLine(Case):
             ("run", "m", "-t"): "unknown option -t",
             ("run", "m", "--threads"): "--threads requires a value",
             ("run", "m", "--threads", "--json"): "--threads requires a value",
-            ("run", "m", "--threads", "two"): '--threads must be a number from 1 to 1024, not "two"',
-            ("run", "m", "--threads", "0"): "--threads must be a number",
+            ("run", "m", "--threads", "two"): '--threads must be a number from 0 to 1024, not "two"',
+            ("run", "m", "--threads", "-1"): "--threads must be a number",
             ("run", "m", "--threads="): "--threads must be a number",
             ("run", "m", "--threads", "99999999999999999999"): "--threads must be a number",
             ("run", "m", "--threads=1", "--threads=1"): "--threads is specified more than once",
@@ -1422,6 +1422,18 @@ class Run(Case):
         results = {tenon("run", path, "--threads", n, "--input=a=64x3", "--input=b=64x3").stdout
                    for n in (1, 2, 3)}
         self.assertEqual(len(results), 1)
+
+    def test_no_threads_are_one_for_each_core(self):
+        given = self.binary(), "--input=a=8x3", "--input=b=8x3", "--repeat=1", "--json"
+
+        def threads(*options, **env):
+            done = tenon("bench", *given, *options, env=environment(**env))
+            return json.loads(done.stdout)["threads"]
+
+        cores = threads(TENON_THREADS="0")
+        self.assertEqual(threads("--threads=0"), cores)
+        self.assertEqual(threads("--threads=0", TENON_THREADS=str(cores + 1)), cores)
+        self.assertEqual(threads(TENON_THREADS=str(cores + 1)), cores + 1)
 
 
 class Chain(Case):

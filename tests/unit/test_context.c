@@ -100,6 +100,15 @@ static void the_environment_is_heeded(void **state) {
   assert_string_equal(tn_message(c), "");
   check_ok(c, tn_close(c));
   unsetenv("TENON_DEVICE");
+  setenv("TENON_CPU", "pentium", 1);
+  check_broken(tn_open(NULL), TN_ERR_ARGUMENT, "TENON_CPU: unknown processor level \"pentium\"");
+  d = (tn_open_desc)TN_OPEN_DESC_INIT;
+  d.cpu = "i486";
+  check_broken(tn_open(&d), TN_ERR_ARGUMENT, "open: unknown processor level \"i486\"");
+  unsetenv("TENON_CPU");
+  setenv("TENON_PAIR", "c/none", 1);
+  check_broken(tn_open(NULL), TN_ERR_ARGUMENT, "TENON_PAIR: device CPU:0 has no renderer/compiler");
+  unsetenv("TENON_PAIR");
   setenv("TENON_THREADS", "many", 1);
   check_broken(tn_open(NULL), TN_ERR_ARGUMENT, "TENON_THREADS");
   setenv("TENON_THREADS", "2", 1);

@@ -6,6 +6,7 @@
 #include "cli/core/text_format.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Failures. */
@@ -61,7 +62,8 @@ tn_logger command_logger(command *c) { return (tn_logger){print_log_line, c, NUL
 void command_open_context(command *c, const char *device, int64_t threads, const char *cache_dir) {
   tn_open_desc desc = TN_OPEN_DESC_INIT;
   desc.device = device;
-  desc.threads = (int32_t)threads;
+  desc.threads = threads > 0 ? (int32_t)threads : 0;
+  if (threads >= 0) unsetenv("TENON_THREADS"); /* the library would read it for 0 */
   desc.cache_dir = cache_dir;
   desc.math = c->math;
   desc.tuned = c->tuned;

@@ -43,10 +43,19 @@ struct command {
   progress progress;
 };
 
+/** Row of --threads for tables of options. */
+#define THREADS_OPTION(type)                                                          \
+  {                                                                                   \
+    "threads", OPTION_NUMBER, offsetof(type, threads), "N",                           \
+        "number of threads; 0: one for each physical core; default: TENON_THREADS,\n" \
+        "else 0",                                                                     \
+        0, TN_THREADS_MAX, -1                                                         \
+  }
+
 /** Opens c->context, with c->math and c->tuned, on a device (NULL: the default) with a number of
-   threads (0: the default) and a cache folder (NULL: the default; "off": none). Compilation shows a
-   progress bar on a terminal; the library's log goes to standard error. Raises if out of memory;
-   the first use of the context reports other failures. */
+   threads (as THREADS_OPTION) and a cache folder (NULL: the default; "off": none). Compilation
+   shows a progress bar on a terminal; the library's log goes to standard error. Raises if out of
+   memory; the first use of the context reports other failures. */
 void command_open_context(command *c, const char *device, int64_t threads, const char *cache_dir);
 
 /** A logger that prints the library's log up to c->log_level on standard error. */

@@ -45,7 +45,7 @@ static int act(command *c) {
   if (o->trim && o->clear) command_usage_error(c, "--trim and --clear cannot be combined");
   if (o->limit != (int64_t)TN_CACHE_LIMIT && !o->trim)
     command_usage_error(c, "--limit requires --trim");
-  command_open_context(c, NULL, 0, NULL);
+  command_open_context(c, NULL, -1, NULL);
   tn_cache_info info = TN_CACHE_INFO_INIT;
   command_check_status(c, o->clear  ? tn_cache_clear(c->context, &info)
                           : o->trim ? tn_cache_trim(c->context, (uint64_t)o->limit, &info)

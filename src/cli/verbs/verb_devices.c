@@ -126,7 +126,7 @@ static json_t *json_compilers(command *c) {
 
 static int act(command *c) {
   const devices_options *o = c->options;
-  command_open_context(c, NULL, 0, NULL);
+  command_open_context(c, NULL, -1, NULL);
   tn_device_info first = TN_DEVICE_INFO_INIT;
   tn_processor_info p = TN_PROCESSOR_INFO_INIT;
   command_check_status(c, tn_device_get(c->context, 0, &first));

@@ -177,7 +177,7 @@ static void check_by_loading(inspection *x) {
   desc.environment = false;
   if (c->log_level > TN_LOG_WARNING) desc.logger = command_logger(c);
   if (o->memory)
-    command_open_context(c, NULL, 0, NULL);
+    command_open_context(c, NULL, -1, NULL);
   else if (!(c->context = tn_open(&desc)))
     diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
   command_check_context(c);

@@ -28,8 +28,7 @@ static const option options[] = {
      "read and append to FILE instead of the file in the cache folder; later runs\n"
      "read it with TENON_TUNED=FILE",
      0, 0, 0},
-    {"threads", OPTION_NUMBER, offsetof(tune_options, threads), "N",
-     "number of threads (default: number of physical cores)", 1, TN_THREADS_MAX, 0},
+    THREADS_OPTION(tune_options),
     {"device", OPTION_STRING, offsetof(tune_options, device), "NAME",
      "device to run on (default: CPU); tenon devices lists them", 0, 0, 0},
     {"input", OPTION_LIST, offsetof(tune_options, input), INPUT_OPTION_VALUE, INPUT_OPTION_HELP, 0,

@@ -36,7 +36,7 @@ static json_t *list_backends(command *c) {
 static int act(command *c) {
   const version_options *o = c->options;
   tn_compiler_info compiler = TN_COMPILER_INFO_INIT;
-  command_open_context(c, NULL, 0, NULL);
+  command_open_context(c, NULL, -1, NULL);
   command_check_context(c);
   bool found = tn_compiler_get(c->context, 0, &compiler) == TN_OK && compiler.used;
   const char *library = number_text(c, tn_version());

@@ -128,6 +128,11 @@ static device_compiler *get_compiler(tn_device *v, size_t pair, const char *name
   return v->compilers = k;
 }
 
+/** Names the environment variable that an option with a mistake came from, if it did. */
+static tn_status name_variable(diag *d, const char *variable) {
+  return variable && d->status == TN_ERR_ARGUMENT ? diag_prefix(d, "%s", variable) : d->status;
+}
+
 static tn_status new_target(tn_device *v, size_t pair, const device_target_desc *desc,
                             device_target **out, diag *d) {
   *out = NULL;
@@ -141,6 +146,7 @@ static tn_status new_target(tn_device *v, size_t pair, const device_target_desc 
   bool complete = copy_text(v->mem, desc->limit, &t->limit) && t->opened;
   tn_status status =
       complete ? describe_target(t, desc->limit, d) : diag_set(d, TN_ERR_MEMORY, "out of memory");
+  if (status) name_variable(d, desc->limit_from);
   if (status)
     free_target(t);
   else
@@ -161,7 +167,7 @@ tn_status device_target_find(tn_device *v, const device_target_desc *desc,
   size_t pair;
   tn_status status = desc->pair ? find_pair(v, desc->pair, &pair, d)
                                 : find_present_pair(v, desc->compiler, &pair, d);
-  if (status) return status;
+  if (status) return name_variable(d, desc->pair_from);
   mutex_lock(&v->lock);
   device_target *t = v->targets;
   while (t && !has_desc(t, pair, desc)) t = t->next;

@@ -37,9 +37,10 @@ struct device_target {
 
 /** A description of a target; NULL leaves a choice open. */
 typedef struct device_target_desc {
-  const char *pair;     /* "RENDERER/COMPILER"; else the first that is present */
-  const char *limit;    /* as tn_open_desc's `cpu` */
-  const char *compiler; /* as tn_open_desc's */
+  const char *pair;                   /* "RENDERER/COMPILER"; else the first that is present */
+  const char *limit;                  /* as tn_open_desc's `cpu` */
+  const char *compiler;               /* as tn_open_desc's */
+  const char *pair_from, *limit_from; /* environment variables that messages name; NULL: none */
 } device_target_desc;
 
 /** TN_OK if a pair is present on this machine; else the reason why not. `compiler` is the name in a

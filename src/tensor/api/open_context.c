@@ -58,7 +58,13 @@ static void read_math(tn_open_desc *o, diag *d) {
   diag_set(d, TN_ERR_ARGUMENT, "TENON_MATH is \"%.100s\", not one of %s", v, all + 2);
 }
 
-static void read_environment(tn_open_desc *o, diag *d) {
+/** The environment variables that options came from, where messages name them; NULL: none. */
+typedef struct option_origins {
+  const char *pair, *cpu;
+} option_origins;
+
+static option_origins read_environment(tn_open_desc *o, diag *d) {
+  const tn_open_desc given = *o;
   o->device = string_option(o, o->device, "TENON_DEVICE");
   o->cache_dir = string_option(o, o->cache_dir, "TENON_CACHE");
   o->tuned = string_option(o, o->tuned, "TENON_TUNED");
@@ -70,6 +76,8 @@ static void read_environment(tn_open_desc *o, diag *d) {
   o->compiler = string_option(o, o->compiler, "CC");
   read_threads(o, d);
   read_math(o, d);
+  return (option_origins){.pair = o->pair != given.pair ? "TENON_PAIR" : NULL,
+                          .cpu = o->cpu != given.cpu ? "TENON_CPU" : NULL};
 }
 
 /* ---- Parts of a context ---- */
@@ -127,13 +135,17 @@ static tn_status load_backends(tn_context *c, const char *paths, diag *d) {
   return s;
 }
 
-static tn_status open_device(tn_context *c, const tn_open_desc *o, diag *d) {
+static tn_status open_device(tn_context *c, const tn_open_desc *o, const option_origins *from,
+                             diag *d) {
   tn_status s = dump_parse_option(&c->reports.dump, c->options.dump_text, d);
   if (s == TN_OK) s = open_registry(c, o, d);
   if (s == TN_OK) s = load_backends(c, o->backends, d);
   if (s == TN_OK) s = registry_open_device(c->registry, c->options.device_name, &c->device, d);
-  const device_target_desc target = {
-      .pair = c->options.pair, .limit = c->options.cpu, .compiler = o->compiler};
+  const device_target_desc target = {.pair = c->options.pair,
+                                     .limit = c->options.cpu,
+                                     .compiler = o->compiler,
+                                     .pair_from = from->pair,
+                                     .limit_from = from->cpu};
   if (s == TN_OK) s = device_target_find(c->device, &target, &c->target, d);
   const tn_open_desc init = TN_OPEN_DESC_INIT;
   if (s == TN_OK && (c->devices.owns_registry || o->cached_bytes != init.cached_bytes))
@@ -248,14 +260,14 @@ static void context_destroy(tn_context *c) {
 
 /* ---- Opening ---- */
 
-static tn_context *open_context(const tn_open_desc *o, diag *d) {
+static tn_context *open_context(const tn_open_desc *o, const option_origins *from, diag *d) {
   tn_context *c = new_context(o);
   if (!c) {
     destroy_payloads(o);
     return NULL;
   }
   tn_status s = init_parts(c, o) ? d->status : TN_ERR_MEMORY;
-  if (s == TN_OK) s = open_device(c, o, d);
+  if (s == TN_OK) s = open_device(c, o, from, d);
   if (s == TN_ERR_MEMORY) {
     context_destroy(c);
     return NULL;
@@ -284,13 +296,13 @@ tn_context *tn_open(const tn_open_desc *desc) {
     destroy_payloads(&(tn_open_desc){.allocator = o.allocator});
     o.allocator = (tn_allocator){0};
   }
-  read_environment(&o, &d);
+  const option_origins from = read_environment(&o, &d);
   if (o.threads < 0 || o.threads > THREAD_POOL_MAX)
     diag_set(&d, TN_ERR_ARGUMENT, "the number of threads is %d, not 0 to %d", (int)o.threads,
              THREAD_POOL_MAX);
   if ((uint32_t)o.math > TN_MATH_FAST)
     diag_set(&d, TN_ERR_ARGUMENT, "the math mode is %d, which is not one of tn_math", (int)o.math);
-  return open_context(&o, &d);
+  return open_context(&o, &from, &d);
 }
 
 tn_status tn_close(tn_context *c) {
