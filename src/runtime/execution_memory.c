@@ -156,6 +156,17 @@ tn_status execution_place_slots(struct execution *e, diag *d) {
   return s == TN_OK ? place_slots(e, d) : s;
 }
 
+/** Says that there is no room for the buffers that live between steps, with the step of the
+    largest. */
+static tn_status refuse_scratch(const struct execution *e, diag *d) {
+  const execution_scratch *x = &e->memory.scratch;
+  size_t most = 0;
+  for (size_t i = 1; i < x->n_slots; i++)
+    if (x->slots[i].bytes > x->slots[most].bytes) most = i;
+  return diag_prefix(d, "intermediate results, the largest of step %.200s",
+                     e->p->steps[x->owners[most].step].name);
+}
+
 static tn_status place_scratch(struct execution *e, diag *d) {
   execution_scratch *x = &e->memory.scratch;
   tn_span all;
@@ -167,6 +178,7 @@ static tn_status place_scratch(struct execution *e, diag *d) {
   const tn_signal *timeline = execution_timeline(e);
   if (s == TN_OK && x->n_slots)
     s = buffer_reserve_on(e->p->target->device, x->at, x->bytes, timeline, d);
+  if (s == TN_ERR_MEMORY && x->n_slots) refuse_scratch(e, d);
   if (s == TN_OK && x->n_slots) s = buffer_span_on(*x->at, timeline, &all, d);
   for (size_t i = 0; i < x->n_slots && s == TN_OK; i++)
     *slot_span(e, x->owners[i]) = span_slice(&all, x->slots[i].offset, x->slots[i].bytes);

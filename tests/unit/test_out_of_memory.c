@@ -22,13 +22,14 @@
 typedef struct failing {
   atomic_size_t calls, out;
   atomic_size_t from, to; /* failing calls, counted from 1: from ≤ call < to */
+  size_t most;            /* larger blocks fail; 0: none does */
   int destroyed;
 } failing;
 
 static void *failing_alloc(void *user, size_t n, size_t align) {
   failing *f = user;
   size_t call = atomic_fetch_add(&f->calls, 1) + 1;
-  if (call >= f->from && call < f->to) return NULL;
+  if ((call >= f->from && call < f->to) || (f->most && n > f->most)) return NULL;
   size_t least = align < sizeof(void *) ? sizeof(void *) : align;
   void *at = aligned_alloc(least, (n + least - 1) / least * least);
   if (at) atomic_fetch_add(&f->out, n);
@@ -230,10 +231,55 @@ static void allocations_fail_where_kernels_are_compiled(void **state) {
   fail_at_every(&w, NULL, 1 + calls_of(&w, NULL) / attempts, true);
 }
 
+/* Messages. */
+
+enum { WIDE = 2048, MOST_BYTES = 4 << 20 /* less than WIDE * WIDE numbers */ };
+
+static tn_context *open_limited(failing *f) {
+  tn_context *c = open_failing(f, "NULL");
+  f->most = MOST_BYTES;
+  return c;
+}
+
+/** exp(x · yᵀ): more than the memory holds. */
+static tn_tensor *outer(tn_tensor *x, tn_tensor *y) {
+  return tn_exp(tn_mul(tn_reshape(x, tn_shape(WIDE, 1)), tn_reshape(y, tn_shape(1, WIDE))));
+}
+
+static void check_run(tn_context *c, tn_tensor *result, size_t n, const char *words) {
+  tn_binding *b = bind_compiled(c, &result, 1, NULL);
+  float *x = calloc(n, sizeof *x);
+  check_ok(c, tn_binding_input(b, "x", tn_shape((tn_dim)n), TN_F32, x, n * sizeof *x));
+  assert_int_equal(tn_binding_run(b), TN_ERR_MEMORY);
+  check_text(tn_binding_message(b), words);
+  free(x);
+}
+
+/** A block that is too large is told with the tensor that it is for. */
+static void messages_name_what_is_too_large(void **state) {
+  (void)state;
+  failing f = {.from = 0};
+  tn_context *c = open_limited(&f);
+  tn_tensor *x = tn_input(c, "x", tn_shape(WIDE), TN_F32), *all = outer(x, x);
+  check_run(c, all, WIDE, "output 0: out of memory (16.0 MiB)");
+  tn_tensor *sum = tn_sum(tn_matmul(all, tn_tanh(tn_matmul(all, all))), TN_ALL, false);
+  check_run(c, sum, WIDE, "intermediate results, the largest of step ");
+  x = tn_input(c, "x", tn_shape(2 * MOST_BYTES), TN_F32);
+  check_run(c, tn_sum(x, TN_ALL, false), (size_t)2 * MOST_BYTES,
+            "input x: out of memory (32.0 MiB)");
+  x = tn_full(c, tn_shape(WIDE), TN_F32, 1);
+  tn_tensor *result = outer(x, tn_state(x));
+  assert_int_equal(tn_realize(c, &result, 1), TN_ERR_MEMORY);
+  check_text(tn_message(c), "realize(f32[2048,2048]): out of memory (16.0 MiB)");
+  check_ok(c, tn_close(c));
+  assert_int_equal(f.out, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_allocation_fails),
       cmocka_unit_test(allocations_fail_where_kernels_are_compiled),
+      cmocka_unit_test(messages_name_what_is_too_large),
   };
   return cmocka_run_group_tests_name("faults", tests, write_file, remove_file);
 }

@@ -95,7 +95,8 @@ static tn_status place_input(tn_binding *b, size_t i) {
   if (!memory) {
     tn_span span;
     s = reserve_buffer(b, &in->copy, in->count * dtype_bytes(p->dtype));
-    if (s == TN_OK) s = buffer_span(in->copy, &span, &b->diag);
+    if (s != TN_OK) return diag_prefix(&b->diag, "input %s", p->name);
+    s = buffer_span(in->copy, &span, &b->diag);
     if (s == TN_OK)
       s = span_write(&span, p->dtype, in->dtype, in->data, (size_t)in->count, &b->diag);
     memory = in->copy;
