@@ -28,10 +28,11 @@ typedef struct tn_tuning {
                                  kernels until the end, then measured; equal if nothing is kept */
   double seconds_left;        /**< of `seconds`; 0 in the end */
   const char *file;           /**< of tuned schedules; lives as long as the context */
+  bool ran_out;               /**< the time ended it, before all that is promising was measured */
 } tn_tuning;
 
 #define TN_TUNING_INIT \
-  { sizeof(tn_tuning), 0, 0, 0, 0, 0, 0, 0, 0, NULL }
+  { sizeof(tn_tuning), 0, 0, 0, 0, 0, 0, 0, 0, NULL, false }
 
 /** Options of tn_tune. */
 typedef struct tn_tune_desc {

@@ -47,7 +47,8 @@ static bool goes_on(tuner *t) {
   t->info->after_ms = (t->whole_ns - gained) * 1e-6;
   t->info->seconds_left = o->seconds > spent ? o->seconds - spent : 0;
   if (!t->has_ended && o->progress) t->has_ended = !o->progress(o->user, t->info);
-  if (o->seconds > 0 && t->info->seconds_left < verification_seconds(t)) t->has_ended = true;
+  if (!t->has_ended && o->seconds > 0 && t->info->seconds_left < verification_seconds(t))
+    t->has_ended = t->info->ran_out = true;
   return !t->has_ended;
 }
 
@@ -309,17 +310,17 @@ static void check_plan(tuner *t) {
   const tn_plan *p = b->plan;
   if (!b->context->tuned)
     diag_raise(t->diag, TN_ERR_IO,
-               "%s: there is no file of tuned schedules, as it or the disk cache is off", p->name);
+               "%s: there is no file of tuned schedules, as it or the disk cache is off", p->title);
   t->info->file = tuned_store_path(b->context->tuned);
   if (!p->template.ir)
-    diag_raise(t->diag, TN_ERR_ARGUMENT, "%s: it was not made to be tunable", p->name);
+    diag_raise(t->diag, TN_ERR_ARGUMENT, "%s: it was not made to be tunable", p->title);
   if (p->n_states || p->template.has_host_calls)
-    diag_raise(t->diag, TN_ERR_UNSUPPORTED, "%s: a plan with %s cannot be tuned", p->name,
+    diag_raise(t->diag, TN_ERR_UNSUPPORTED, "%s: a plan with %s cannot be tuned", p->title,
                p->n_states ? "states" : "functions of the host");
   for (size_t i = 0; i < p->ports.n_inputs; i++)
     if (b->inputs[i].carried_output)
       diag_raise(t->diag, TN_ERR_UNSUPPORTED,
-                 "%s: a binding that carries output %s over to input %s cannot be tuned", p->name,
+                 "%s: a binding that carries output %s over to input %s cannot be tuned", p->title,
                  p->ports.outputs[b->inputs[i].carried_output - 1].name, p->ports.inputs[i].name);
 }
 

@@ -1893,6 +1893,12 @@ class Tune(Case):
         self.assertIn(f"file       {self.tuned}\n", text)
         self.assertTrue(self.records())
 
+    def test_too_little_time_is_told(self):
+        for seconds in (1, 3):
+            done = self.tune(f"--for={seconds}s", "--json", "-o", self.tuned)
+            self.assertEqual("time ran out before any" in done.stderr,
+                             not json.loads(done.stdout)["measured"])
+
     def test_json_and_the_file_in_the_cache(self):
         told = json.loads(self.tune("--for=3s", "--json").stdout)
         self.assertEqual(set(told), {"name", "kernels", "predicted", "measured", "faster", "kept",

@@ -114,6 +114,8 @@ static int act(command *c) {
   interrupt_defer();
   command_check_binding(c, tn_tune(b, &how, &result), b);
   if (interrupt_is_noticed()) command_print_note(c, "ended early; what was found so far is kept");
+  if (result.ran_out && !result.measured)
+    command_print_note(c, "time ran out before any schedule was measured; --for gives more");
   if (o->json)
     print_json(c, &result);
   else
