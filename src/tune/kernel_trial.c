@@ -1,5 +1,7 @@
 /* Implements the runs of a kernel alone. The last copy of the operands is one that no call changes:
-   from it, what a call stores is restored. */
+   from it, what a call stores is restored. Floats are random numbers; integers and bools, which may
+   be indices, sizes and masks, have the values of a run. As buffers that live at different times
+   share memory, the steps before the kernel's are run once more for these. */
 #include "tune/kernel_trial.h"
 
 #include "base/random.h"
@@ -13,6 +15,7 @@ enum { ALIGN_BYTES = 64, MOST_COPIES = 256 };
 
 typedef struct trial_operand {
   int64_t slot;
+  size_t buffer; /* of the execution */
   dtype dtype;
   size_t count;
   uint64_t bytes, offset; /* in a copy of all operands */
@@ -56,6 +59,7 @@ static void list_operands(kernel_trial *k) {
     size_t buffer = step->buffers[i];
     trial_operand *o = &k->operands[k->n_operands++];
     *o = (trial_operand){.slot = program->facts.globals[i],
+                         .buffer = buffer,
                          .dtype = p->buffers[buffer].dtype,
                          .bytes = execution_bytes_of(k->e, buffer),
                          .offset = k->copy_bytes,
@@ -63,6 +67,40 @@ static void list_operands(kernel_trial *k) {
     o->count = o->bytes / dtype_bytes(o->dtype);
     k->copy_bytes += (o->bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
   }
+}
+
+/** True if the values of an operand in a run matter. */
+static bool is_taken(const trial_operand *o) { return o->bytes && !dtype_is_float(o->dtype); }
+
+static bool is_input(const kernel_trial *k, const trial_operand *o) {
+  const executable_buffer *all = k->e->p->buffers;
+  return all[all[o->buffer].within].role == BUFFER_ROLE_INPUT;
+}
+
+/** Makes the buffers of the execution what the step finds in a run, if an operand is taken from
+    one that steps write; false where a loop is among these, whose states alternate. */
+static bool run_to_step(kernel_trial *k) {
+  struct execution *e = k->e;
+  bool is_needed = false;
+  for (size_t i = 0; i < k->n_operands; i++)
+    is_needed |= is_taken(&k->operands[i]) && !is_input(k, &k->operands[i]);
+  for (size_t i = 0; i < k->step; i++)
+    if (e->p->steps[i].kind != STEP_KERNEL) return false;
+  if (!is_needed) return true;
+  diag_require(k->diag, execution_run(e, k->diag));
+  for (size_t i = 0; i < k->step; i++) {
+    tn_program *p = e->p->programs[e->p->steps[i].program];
+    diag_clear(k->diag);
+    tn_status s = program_execute(p, &e->launch.launches[i], &k->diag->failure);
+    diag_require(k->diag, diag_complete(k->diag, s));
+  }
+  return true;
+}
+
+static void take(kernel_trial *k, const trial_operand *o) {
+  tn_span to = operand_span(k, o, k->n_copies);
+  tn_span from = span_slice(&k->e->memory.spans[o->buffer], 0, o->bytes);
+  diag_require(k->diag, span_copy(&to, &from, k->diag));
 }
 
 /** Numbers from -1 to 1, or of integers 0 to 3: as indices they are valid nearly everywhere. */
@@ -92,16 +130,26 @@ static void restore(kernel_trial *k, size_t copy, bool all) {
   }
 }
 
-static void alloc_operands(kernel_trial *k, uint64_t most) {
+static void set_operands(kernel_trial *k) {
   uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
+  bool has_values = run_to_step(k);
+  for (size_t i = 0; i < k->n_operands; i++) {
+    const trial_operand *o = &k->operands[i];
+    if (is_taken(o) && (has_values || is_input(k, o)))
+      take(k, o);
+    else
+      fill(k, o, &random);
+  }
+  for (size_t i = 0; i < k->n_copies; i++) restore(k, i, true);
+}
+
+static void alloc_operands(kernel_trial *k, uint64_t most) {
   k->n_copies = k->copy_bytes ? most / k->copy_bytes + 1 : 1;
   if (k->n_copies > MOST_COPIES) k->n_copies = MOST_COPIES;
   uint64_t bytes = (k->n_copies + 1) * k->copy_bytes;
   diag_require(k->diag,
                buffer_open(k->e->p->target->device, bytes ? bytes : 1, &k->memory, k->diag));
   diag_require(k->diag, buffer_span(k->memory, &k->all, k->diag));
-  for (size_t i = 0; i < k->n_operands; i++) fill(k, &k->operands[i], &random);
-  for (size_t i = 0; i < k->n_copies; i++) restore(k, i, true);
 }
 
 /* Launches. */
@@ -242,6 +290,7 @@ static void open_body(void *arg) {
   const opening *o = arg;
   list_operands(o->k);
   alloc_operands(o->k, o->most);
+  set_operands(o->k);
 }
 
 tn_status kernel_trial_open(kernel_trial **out, execution *e, size_t step, uint64_t most, diag *d) {

@@ -1,9 +1,9 @@
 /* Runs the kernel of a step alone, with any of its schedules: on operands of the sizes that the
-   step has, filled with random numbers. Calls take turns with several copies of all operands, which
-   together exceed the second-level cache, or have as many bytes as the network if that is less:
-   what a step reads in the network mostly comes from farther than its nearest caches, but not from
-   farther than the network is large. Each call of a kernel that changes its operands finds them
-   as they were. */
+   step has, floats filled with random numbers, others with their values in a run. Calls take turns
+   with several copies of all operands, which together exceed the second-level cache, or have as
+   many bytes as the network if that is less: what a step reads in the network mostly comes from
+   farther than its nearest caches, but not from farther than the network is large. Each call of a
+   kernel that changes its operands finds them as they were. */
 #ifndef TENON_TUNE_KERNEL_TRIAL_H
 #define TENON_TUNE_KERNEL_TRIAL_H
 

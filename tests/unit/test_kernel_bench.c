@@ -169,6 +169,58 @@ static void operands_that_are_changed_in_place_are_restored(void **state) {
   assert_true(r.verdict == BENCH_SLOWER || r.verdict == BENCH_FASTER); /* by chance */
 }
 
+/** Checks that each copy of an operand of a step holds these integers. */
+static void check_integers(tn_binding *b, size_t step, size_t operand, const int64_t x[],
+                           size_t n) {
+  kernel_trial *k;
+  diag d = {0};
+  static int64_t got[64 * 4096];
+  tn_span span;
+  if (kernel_trial_open(&k, b->execution, step, ALL_BYTES, &d)) fail_msg("%s", d.text);
+  for (size_t copy = 0; kernel_trial_operand(k, copy, operand, &span); copy++) {
+    assert_int_equal(span.bytes, n * sizeof *x);
+    assert_int_equal(span_read(&span, DT_I64, DT_I64, got, n, &d), TN_OK);
+    assert_memory_equal(got, x, n * sizeof *x);
+  }
+  kernel_trial_close(k);
+}
+
+/** Indices are those of a run: of an input, and of a buffer that another step writes, whose memory
+    a later step uses again. */
+static void integers_have_the_values_of_a_run(void **state) {
+  tn_context *c = *state;
+  enum { ROWS = 64, EACH = 4096 };
+  static int64_t index[ROWS * EACH], sums[ROWS];
+  static float x[N];
+  for (int64_t i = 0; i < ROWS * EACH; i++) index[i] = i % EACH == i / EACH ? i % 50 : 0;
+  for (int64_t i = 0; i < ROWS * EACH; i++) sums[i / EACH] += index[i];
+  tn_tensor *table = tn_input(c, "x", tn_shape(N), TN_F32);
+  tn_tensor *at = tn_sum(tn_input(c, "i", tn_shape(ROWS, EACH), TN_I64), tn_axes(1), false);
+  tn_tensor *rows = tn_reshape(tn_take(table, at, 0), tn_shape(ROWS, 1));
+  tn_tensor *out = tn_exp(tn_mul(rows, tn_reshape(rows, tn_shape(1, ROWS))));
+  for (int i = 0; i < 4; i++) {
+    out = tn_matmul(tn_tanh(out), out);
+    if (!i) out = tn_add(out, rows);
+  }
+  tn_binding *b = bind_compiled(c, &out, 1, NULL);
+  check_ok(c, tn_binding_input(b, "x", tn_shape(N), TN_F32, x, sizeof x));
+  check_ok(c, tn_binding_input(b, "i", tn_shape(ROWS, EACH), TN_I64, index, sizeof index));
+  check_ok(c, tn_binding_run(b));
+  const executable *p = b->variant->executable;
+  size_t n_inputs = 0, n_others = 0;
+  for (size_t step = 0; step < executable_steps(p); step++) {
+    for (size_t i = 0; i < p->steps[step].n_buffers; i++) {
+      const executable_buffer *of = &p->buffers[p->steps[step].buffers[i]];
+      if (of->dtype != DT_I64 || (of->role != BUFFER_ROLE_INPUT && step == of->first)) continue;
+      bool is_input = of->role == BUFFER_ROLE_INPUT;
+      n_inputs += is_input;
+      n_others += !is_input;
+      check_integers(b, step, i, is_input ? index : sums, is_input ? ROWS * EACH : ROWS);
+    }
+  }
+  assert_true(n_inputs == 1 && n_others >= 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(integers_are_equal_exactly),
@@ -176,6 +228,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(programs_are_told_apart, open_context, close_context),
       cmocka_unit_test_setup_teardown(programs_that_do_not_fit_fail, open_context, close_context),
       cmocka_unit_test_setup_teardown(operands_that_are_changed_in_place_are_restored, open_context,
+                                      close_context),
+      cmocka_unit_test_setup_teardown(integers_have_the_values_of_a_run, open_context,
                                       close_context),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
