@@ -4,7 +4,9 @@
    CHECK
 
    with a hash of the library's sources, the schedule before the one that it was compared with, and
-   a hash of what precedes it. */
+   a hash of what precedes it. A file of which more than half is superseded is replaced by the rest
+   when a process begins to append. Writers hold a shared lock of the file, and write only if it is
+   still the one at the path, so that no line goes to the file that was replaced. */
 #include "compile/tuned_store.h"
 
 #include "base/atomic_write.h"
@@ -12,6 +14,7 @@
 #include "base/thread.h"
 #include "codegen/decisions.h"
 #include "compile/cache_keys.h"
+#include "compile/tuned_compaction.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,7 +46,7 @@ struct tuned_store {
   diag no_path; /* why there is no path, if there is none */
   char path[FILE_PATH_BYTES];
   mutex lock; /* of all below */
-  bool is_read;
+  bool is_read, is_compacted;
   int out;   /* open for appending; -1: not yet */
   diag diag; /* of the arena */
   arena arena;
@@ -288,6 +292,97 @@ static const char *check_file(int fd) {
   return "it begins with something else";
 }
 
+static void lock_file(int fd, int how) {
+  while (flock(fd, how) && errno == EINTR) continue;
+}
+
+/** True if an open file is the one at the path. */
+static bool is_current(const tuned_store *s, int fd) {
+  struct stat open, there;
+  return !fstat(fd, &open) && !stat(s->path, &there) && open.st_dev == there.st_dev &&
+         open.st_ino == there.st_ino;
+}
+
+/* Compaction. */
+
+/** Files of fewer bytes are left alone. */
+enum { LEAST_COMPACTED_BYTES = 1 << 16 };
+
+typedef struct compaction {
+  const tuned_store *store;
+  int fd;
+  struct stat stat;
+  arena arena;
+  diag diag;
+} compaction;
+
+/** Writes lines in place of the file that the path leads to. */
+static void replace_file(const compaction *c, const char *data, size_t bytes) {
+  char *path = realpath(c->store->path, NULL), *name = path ? strrchr(path, '/') : NULL;
+  if (name) *name++ = 0;
+  int folder = name ? open(*path ? path : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+  if (folder >= 0)
+    write_atomic(folder, name, (int)(c->stat.st_mode & 0777), &(write_part){data, bytes}, 1);
+  if (folder >= 0) close(folder);
+  free(path);
+}
+
+/** Moves the lines that stay to the front; returns their bytes. What is no whole line stays. */
+static size_t drop_superseded(arena *a, char *data, size_t bytes) {
+  VEC(tuned_line) lines = {0};
+  char *end = data + bytes, *to = data;
+  for (char *at = data, *next; at < end; at = next) {
+    char *newline = memchr(at, '\n', (size_t)(end - at));
+    size_t n = (size_t)((newline ? newline : end) - at);
+    tuned_record r;
+    tuned_line l = {0};
+    char *copy = arena_alloc(a, n + 1);
+    memcpy(copy, at, n);
+    copy[n] = 0;
+    if (newline && parse_line(a, copy, n, &r))
+      l = (tuned_line){r.key, r.schedule.decisions, r.verdict, r.is_foreign, false};
+    vec_push(a, &lines, l);
+    next = newline ? newline + 1 : end;
+  }
+  tuned_lines_find_superseded(a, lines.at, lines.n);
+  char *at = data;
+  for (size_t i = 0; i < lines.n; i++) {
+    char *newline = memchr(at, '\n', (size_t)(end - at)), *next = newline ? newline + 1 : end;
+    if (!lines.at[i].is_superseded) {
+      memmove(to, at, (size_t)(next - at));
+      to += next - at;
+    }
+    at = next;
+  }
+  return (size_t)(to - data);
+}
+
+static void compact_body(void *arg) {
+  compaction *c = arg;
+  size_t size = (size_t)c->stat.st_size, n;
+  char *data = arena_alloc(&c->arena, size + 1);
+  if (lseek(c->fd, 0, SEEK_SET) || read_bytes(c->fd, data, size, &n) || n != size) return;
+  size_t stays = drop_superseded(&c->arena, data, size);
+  if (stays < size / 2) replace_file(c, data, stays);
+}
+
+/** Replaces the file by the lines that are not superseded, if these are less than half of it.
+    Nothing happens while others write, where the file has other names or owners, and where it
+    cannot be replaced. */
+static void compact(const tuned_store *s, int fd) {
+  compaction c = {.store = s, .fd = fd};
+  if (fstat(fd, &c.stat) || c.stat.st_size < LEAST_COMPACTED_BYTES || c.stat.st_nlink != 1 ||
+      c.stat.st_uid != geteuid() || (uint64_t)c.stat.st_size > most_file_bytes)
+    return;
+  if (flock(fd, LOCK_EX | LOCK_NB)) return;
+  arena_init(&c.arena, s->mem, &c.diag);
+  if (!fstat(fd, &c.stat) && is_current(s, fd)) diag_catch(&c.diag, compact_body, &c);
+  arena_free(&c.arena);
+  lock_file(fd, LOCK_UN);
+}
+
+/* Writing. */
+
 static tn_status open_for_appending(tuned_store *s, diag *d) {
   if (s->out >= 0) return TN_OK;
   if (s->no_path.status) return refuse_path(s, d);
@@ -296,7 +391,22 @@ static tn_status open_for_appending(tuned_store *s, diag *d) {
   const char *why = check_file(fd);
   if (!why) s->out = fd;
   if (why) close(fd);
+  if (!why && !s->is_compacted) compact(s, fd);
+  s->is_compacted = true;
   return why ? fail(s, "cannot be appended to", why, d) : TN_OK;
+}
+
+/** Opens the file that is at the path now, with a shared lock. */
+static tn_status open_and_lock(tuned_store *s, diag *d) {
+  enum { MOST_TRIES = 10 };
+  for (int i = 0; i < MOST_TRIES; i++) {
+    if (open_for_appending(s, d)) return d->status;
+    lock_file(s->out, LOCK_SH);
+    if (is_current(s, s->out)) break;
+    close(s->out); /* another process compacted or removed it */
+    s->out = -1;
+  }
+  return s->out >= 0 ? TN_OK : fail(s, "cannot be appended to", "it is replaced all the time", d);
 }
 
 /** True if the file ends in the middle of a line, which the next one must not continue. */
@@ -325,7 +435,7 @@ static void append_body(void *arg) {
   size_t bytes;
   char why[WRITE_ERROR_TEXT];
   const char *line = print_line(p->arena, p->record, &bytes);
-  if (open_for_appending(s, p->diag)) diag_rethrow(p->diag);
+  if (open_and_lock(s, p->diag)) diag_rethrow(p->diag);
   if (ends_torn(s->out)) line = arena_printf(p->arena, "\n%s", line), bytes++;
   if (!has_room(s->out, bytes))
     fail(s, "cannot be appended to", "it is full: delete it", p->diag);
@@ -347,6 +457,7 @@ tn_status tuned_store_append(tuned_store *s, const tuned_record *r, diag *d) {
   appending p = {s, r, &scratch, d};
   mutex_lock(&s->lock);
   tn_status status = diag_catch(d, append_body, &p);
+  if (s->out >= 0) lock_file(s->out, LOCK_UN);
   if (!status && r->verdict == TUNED_KEPT) {
     read_once(s);
     status = diag_catch(&s->diag, keep_body, &p);

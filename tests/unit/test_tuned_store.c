@@ -5,6 +5,7 @@
 
 #include "codegen/decisions.h"
 #include "compile/cache_keys.h"
+#include "compile/tuned_compaction.h"
 #include "support/counting_mem.h"
 #include "support/temporary.h"
 
@@ -249,6 +250,102 @@ static void impossible_decisions_are_ignored(void **state) {
   assert_int_equal(records(f), 0);
 }
 
+/* Compaction. */
+
+/** What a tuning takes from a log about one kernel: bits of the schedules that it does not measure
+    again, the one that was faster, and the one that lookups find. */
+typedef struct meaning {
+  unsigned measured;
+  const char *winner, *kept;
+} meaning;
+
+static meaning meaning_of(const tuned_line lines[], size_t n, bool stays_only) {
+  meaning m = {0, NULL, NULL};
+  for (size_t i = 0; i < n; i++) {
+    const tuned_line *l = &lines[i];
+    if (stays_only && l->is_superseded) continue;
+    if (l->verdict == TUNED_KEPT) m.kept = l->decisions;
+    if (l->is_foreign) continue;
+    m.measured |= 1u << (l->decisions[0] - 'a');
+    if (l->verdict == TUNED_FASTER)
+      m.winner = l->decisions;
+    else if (m.winner == l->decisions)
+      m.winner = NULL;
+  }
+  return m;
+}
+
+/** Random logs mean the same without their superseded lines. */
+static void check_random_logs(void *arg) {
+  enum { LOGS = 20000, MOST = 12 };
+  static const char *const schedules[] = {"a", "b", "c"};
+  static const tuned_verdict verdicts[] = {TUNED_KEPT, TUNED_FASTER, TUNED_FASTER, TUNED_SLOWER,
+                                           TUNED_DROPPED};
+  fixture *f = arg;
+  size_t n_superseded = 0;
+  uint64_t z = 1;
+  for (int log = 0; log < LOGS; log++) {
+    tuned_line lines[MOST];
+    size_t n = (size_t)log % MOST + 1;
+    for (size_t i = 0; i < n; i++) {
+      z = z * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+      lines[i] = (tuned_line){KEY, schedules[(z >> 33) % 3], verdicts[(z >> 40) % 5],
+                              (z >> 50) % 8 == 0, false};
+    }
+    arena_mark here = arena_save(&f->arena);
+    tuned_lines_find_superseded(&f->arena, lines, n);
+    arena_rewind(&f->arena, here);
+    meaning all = meaning_of(lines, n, false), stays = meaning_of(lines, n, true);
+    if (all.measured != stays.measured || all.winner != stays.winner || all.kept != stays.kept)
+      fail_msg("log %d means something else", log);
+    for (size_t i = 0; i < n; i++) n_superseded += lines[i].is_superseded;
+  }
+  assert_true(n_superseded > LOGS);
+}
+
+static void superseded_lines_mean_nothing(void **state) {
+  fixture *f = *state;
+  if (diag_catch(&f->diag, check_random_logs, f)) fail_msg("%s", f->diag.text);
+}
+
+static size_t file_bytes(const fixture *f) {
+  struct stat s;
+  assert_int_equal(stat(f->path, &s), 0);
+  return (size_t)s.st_size;
+}
+
+/** A file of which more than half is superseded shrinks when the next process appends; one that
+    holds it open writes to the new file. */
+static void files_are_compacted(void **state) {
+  fixture *f = *state;
+  enum { TIMES = 500 };
+  tuned_store *s = open_one(f), *other;
+  add_bytes(f, "tenon-tuned-1 of another version\n", 33);
+  append(s, OTHER, TUNED_KEPT, "order:1/2");
+  for (int i = 0; i < TIMES; i++) append(s, KEY, TUNED_KEPT, i % 2 ? "tile:1/3" : "tile:2/3");
+  assert_int_equal(records(f), TIMES + 1);
+  size_t all = file_bytes(f);
+  assert_int_equal(chmod(f->path, 0640), 0);
+  other = open_one(f);
+  append(other, KEY, TUNED_SLOWER, "tile:0/3");
+  assert_true(file_bytes(f) < all / 50);
+  assert_int_equal(records(f), 4);
+  append(s, KEY, TUNED_KEPT, "order:0/2");
+  append(other, OTHER, TUNED_SLOWER, "tile:0/3");
+  assert_int_equal(records(f), 6);
+  tuned_store_close(other);
+  tuned_store_close(s);
+  assert_string_equal(found(f, KEY), "order:0/2");
+  assert_string_equal(found(f, OTHER), "order:1/2");
+  struct stat st;
+  assert_true(!stat(f->path, &st) && (st.st_mode & 0777) == 0640);
+  char line[64];
+  FILE *file = fopen(f->path, "r");
+  assert_non_null(fgets(line, sizeof line, file));
+  assert_string_equal(line, "tenon-tuned-1 of another version\n");
+  fclose(file);
+}
+
 /* Files. */
 
 static void files_that_cannot_be_written_are_told(void **state) {
@@ -376,19 +473,30 @@ static void a_full_disk_loses_one_line(void **state) {
   assert_int_equal(records(f), 2);
 }
 
+/** Appends a line about a schedule of its own. */
+static void append_new(tuned_store *s, int number) {
+  char decisions[32];
+  snprintf(decisions, sizeof decisions, "tile:%d/100000", number % 100000);
+  append(s, KEY, TUNED_SLOWER, decisions);
+}
+
+/** The first writer to begin compacts the file, while others may have opened it. */
 static void writers_do_not_mix_their_lines(void **state) {
   fixture *f = *state;
-  enum { WRITERS = 4, LINES = 200 };
+  enum { WRITERS = 4, LINES = 200, SUPERSEDED = 500 };
+  tuned_store *first = open_one(f);
+  for (int i = 0; i < SUPERSEDED; i++) append(first, KEY, TUNED_SLOWER, "tile:1/3");
+  tuned_store_close(first);
   pid_t child[WRITERS];
   for (int i = 0; i < WRITERS; i++) {
     child[i] = fork();
     if (child[i]) continue;
     tuned_store *s = open_one(f);
-    for (int k = 0; k < LINES; k++) append(s, KEY, TUNED_SLOWER, "tile:1/3");
+    for (int k = 0; k < LINES; k++) append_new(s, i * LINES + k);
     _exit(0);
   }
   for (int i = 0; i < WRITERS; i++) assert_int_equal(status_of(child[i]), 0);
-  assert_int_equal(records(f), WRITERS * LINES);
+  assert_int_equal(records(f), WRITERS * LINES + 1);
 }
 
 static void a_killed_writer_leaves_whole_lines(void **state) {
@@ -396,7 +504,7 @@ static void a_killed_writer_leaves_whole_lines(void **state) {
   pid_t child = fork();
   if (!child) {
     tuned_store *s = open_one(f);
-    for (;;) append(s, KEY, TUNED_SLOWER, "tile:1/3");
+    for (int i = 0;; i++) append_new(s, i);
   }
   while (records(f) < 50) usleep(1000);
   kill(child, SIGKILL);
@@ -440,6 +548,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(torn_and_foreign_lines_are_ignored, set_up, tear_down),
       cmocka_unit_test_setup_teardown(records_of_other_builds_are_foreign, set_up, tear_down),
       cmocka_unit_test_setup_teardown(impossible_decisions_are_ignored, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(superseded_lines_mean_nothing, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(files_are_compacted, set_up, tear_down),
       cmocka_unit_test_setup_teardown(files_that_cannot_be_written_are_told, set_up, tear_down),
       cmocka_unit_test_setup_teardown(relative_paths_stay_the_same_file, set_up, tear_down),
       cmocka_unit_test_setup_teardown(long_paths_are_refused, set_up, tear_down),
