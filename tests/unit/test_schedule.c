@@ -638,6 +638,20 @@ static const machine some_machine = {.cores = 2,
                                      .cache = {1 << 15, 1 << 20},
                                      .shared = 1 << 25};
 
+/** Caches grow with the cores; the memory's bandwidth does not without end. */
+static void memory_saturates(void **state) {
+  (void)state;
+  machine few = some_machine, many = some_machine, most = some_machine;
+  many.cores = 64;
+  most.cores = 1024;
+  double far = 2 * few.shared, near = few.cache[1] / 8;
+  assert_true(cost_per_shared_byte(&few, near) == 512 * cost_per_shared_byte(&most, near));
+  assert_true(cost_per_shared_byte(&few, few.shared) ==
+              512 * cost_per_shared_byte(&most, few.shared));
+  assert_true(cost_per_shared_byte(&few, far) > 20 * cost_per_shared_byte(&many, far));
+  assert_true(cost_per_shared_byte(&many, far) == cost_per_shared_byte(&most, far));
+}
+
 static values values_of(test *t, const node *root) {
   schedule_request r = {.roots = &root, .n_roots = 1, .math = MATH_EXACT};
   normalised n;
@@ -770,6 +784,28 @@ static void much_is_reduced_in_parts(void **state) {
   assert_true(run_body(sum_of_everything, MATH_EXACT, 4) == 1);
 }
 
+/** A value that three readers would compute anew, on a machine with some cores. */
+static void four_exponentials(test *t) {
+  ir *g = t->g;
+  const node *x = buffer(t, DT_F32, 0, 2, (int64_t[]){8192, 8192});
+  for (int i = 0; i < 4; i++) x = ir_op1(g, OP_EXP, x);
+  const node *product = ir_op2(g, OP_MUL, x, ir_permute(g, x, (int64_t[]){1, 0}));
+  const node *roots[] = {ir_reduce(g, x, OP_ADD, 1, (int64_t[]){0}),
+                         ir_reduce(g, x, OP_ADD, 1, (int64_t[]){1}),
+                         ir_reduce(g, product, OP_MAX, 1, (int64_t[]){1})};
+  schedule_request r = {.roots = roots, .n_roots = 3, .math = MATH_DEFAULT};
+  r.target.hardware.cores = (uint32_t)t->number;
+  t->number = (double)schedule_make(g, &r)->steps.n;
+}
+
+/** Computing gets cheaper with the cores, storing in memory only until its bandwidth is used. */
+static void many_cores_compute_rather_than_store(void **state) {
+  (void)state;
+  assert_true(run_body(four_exponentials, 0, 2) == 2);
+  assert_true(run_body(four_exponentials, 0, 64) == 2);
+  assert_true(run_body(four_exponentials, 0, 1024) == 1);
+}
+
 /* Sums weighted by e^(s − max s), on a machine whose caches hold no row: factors keep the source's
    grouping, by which no product overflows. */
 
@@ -847,6 +883,8 @@ int main(void) {
       cmocka_unit_test(places_go_outwards_one_by_one),
       cmocka_unit_test(cuts_come_after_what_follows),
       cmocka_unit_test(much_is_reduced_in_parts),
+      cmocka_unit_test(memory_saturates),
+      cmocka_unit_test(many_cores_compute_rather_than_store),
       cmocka_unit_test(weights_keep_the_grouping_of_the_source),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,10 +17,10 @@ double cost_per_private_byte(const machine *m, double bytes) {
 }
 
 double cost_per_shared_byte(const machine *m, double bytes) {
-  double alone = bytes <= MACHINE_L2_SHARED_ARRAY_SHARE * m->cache[1] ? MACHINE_SHARED_L2_NS
-                 : bytes <= m->shared                                 ? MACHINE_SHARED_L3_NS
-                                                                      : MACHINE_SHARED_MEMORY_NS;
-  return alone / m->cores;
+  if (bytes <= MACHINE_L2_SHARED_ARRAY_SHARE * m->cache[1]) return MACHINE_SHARED_L2_NS / m->cores;
+  if (bytes <= m->shared) return MACHINE_SHARED_L3_NS / m->cores;
+  double all = MACHINE_SHARED_MEMORY_NS / m->cores;
+  return all > MACHINE_ALL_MEMORY_NS ? all : MACHINE_ALL_MEMORY_NS;
 }
 
 double cost_load(const machine *m, const value *v) {
