@@ -37,7 +37,7 @@ endforeach()
 
 # Installs the pages that README.md links to at the same relative paths.
 install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
-install(FILES docs/design.md docs/glossary.md docs/library.md docs/onnx.md docs/performance.md
-  docs/pipeline.md
+install(FILES docs/design.md docs/glossary.md docs/library.md docs/onnx.md docs/onnx-operators.md
+  docs/performance.md docs/pipeline.md
   DESTINATION "${CMAKE_INSTALL_DOCDIR}/docs")
 install(DIRECTORY examples DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -41,7 +41,8 @@ set(test_environment
 # Tests whose results do not depend on the kind of build run in unoptimised ones only: the library's
 # internals, the rules, generated kernels by operator, and the source text. An optimised build
 # runs tests of the public interface, random graphs and networks; TENON_ALL_TESTS adds the others.
-set(one_build_only "^(unit|rules|ops|ops_ref|source)\\.|^onnx\\.ops|^cli\\.cli$|^bench\\.measure$")
+set(one_build_only
+  "^(unit|rules|ops|ops_ref|source)\\.|^onnx\\.(ops|conformance)|^cli\\.cli$|^bench\\.measure$")
 if(CMAKE_BUILD_TYPE STREQUAL Release AND NOT TENON_ALL_TESTS)
   set(left_out "${one_build_only}")
 elseif(TENON_SANITIZE)
@@ -55,7 +56,8 @@ endif()
 set(costs random.graphs=60 cli.cli=40 onnx.ops=35 unit.render=30 onnx.ops_language=25
   rules.proofs=25 random.programs=20 unit.out_of_memory=20 unit.cost_corpus=12
   rules.rules=15 networks.networks=15 unit.codegen=8
-  unit.schedule=8 ops.reduce=8 ir.text=7 onnx.sizes=7 cli.sets=6 bench.run=6 unit.plan=5)
+  unit.schedule=8 ops.reduce=8 ir.text=7 onnx.sizes=7 cli.sets=6 bench.run=6 unit.plan=5
+  onnx.conformance=12)
 
 function(tenon_set_cost name)
   string(REGEX REPLACE "_[0-9]+$" "" unsplit ${name})   # shards: NAME_1, NAME_2, …
