@@ -419,9 +419,9 @@ static void likely_sizes_are_within_bounds(void **state) {
   known.name = "n";
   known.likely = 8;
   check_ok(c, load_known(c, 1, &known, &m));
-  assert_int_equal(m->nodes[0]->dims[0]->n_int, 3);
-  assert_int_equal(node_likely(m->nodes[0]->dims[0]), 8);
-  assert_int_equal(m->nodes[0]->dims[0]->hi, TN_MODEL_SIZE_MAX);
+  assert_int_equal(m->graph.nodes[0]->dims[0]->n_int, 3);
+  assert_int_equal(node_likely(m->graph.nodes[0]->dims[0]), 8);
+  assert_int_equal(m->graph.nodes[0]->dims[0]->hi, TN_MODEL_SIZE_MAX);
   known.max = 7;
   check_status(c, load_known(c, 1, &known, &m), TN_ERR_ARGUMENT,
                "the likely value 8 of size 'n' is not within its range 0 … 7");
@@ -429,7 +429,7 @@ static void likely_sizes_are_within_bounds(void **state) {
   check_status(c, load_known(c, 1, &known, &m), TN_ERR_ARGUMENT, "the likely value -1");
   known.min = known.max = known.likely = 5;
   check_ok(c, load_known(c, 1, &known, &m));
-  assert_true(node_is_bits(m->nodes[0]->dims[0], 5));
+  assert_true(node_is_bits(m->graph.nodes[0]->dims[0], 5));
 }
 
 static void entries_of_sizes_have_one_size(void **state) {

@@ -59,9 +59,10 @@ static size_t add_trip_counts(counting *k, const node *product) {
 static void find_products(counting *k) {
   const tn_model *m = k->model;
   arena *a = ir_arena(k->ir);
-  const node **outputs = arena_alloc(a, (m->n_outputs + 1) * sizeof *outputs);
-  ir_copy_sorted(k->ir, a, &m->order, m->nodes + m->n_inputs, m->n_outputs, NULL, NULL, outputs);
-  node_list all = topo_sort(a, outputs, m->n_outputs, NULL, NULL);
+  const node **outputs = arena_alloc(a, (m->graph.n_outputs + 1) * sizeof *outputs);
+  ir_copy_sorted(k->ir, a, &m->graph.order, m->graph.nodes + m->graph.n_inputs, m->graph.n_outputs,
+                 NULL, NULL, outputs);
+  node_list all = topo_sort(a, outputs, m->graph.n_outputs, NULL, NULL);
   bool has_loops = loop_bound_ranges(a, all.at, all.n).n > 0;
   for (size_t i = 0; i < all.n; i++) {
     const node *p = contracted_product(all.at[i]);
@@ -79,24 +80,24 @@ static int compare_names(const void *a, const void *b) {
 /** Adds the variables of input `i` with their values; raises if its shape does not fit. */
 static void read_shape(counting *k, size_t i) {
   const tn_model *m = k->model;
-  const node *input = m->nodes[i];
+  const node *input = m->graph.nodes[i];
   const tn_shape *shape = &k->shapes[i];
   arena *a = ir_arena(k->ir);
   if (shape->rank != (int64_t)input->rank)
-    diag_raise(a->diag, TN_ERR_SHAPE, "input '%.200s' has rank %d, not %d", m->names[i],
+    diag_raise(a->diag, TN_ERR_SHAPE, "input '%.200s' has rank %d, not %d", m->graph.names[i],
                (int)shape->rank, (int)input->rank);
   for (size_t d = 0; d < input->rank; d++) {
     const node *size = input->dims[d];
     if (shape->size[d] < size->lo || shape->size[d] > size->hi)
       diag_raise(a->diag, TN_ERR_SHAPE, "input '%.200s': axis %zu has size %lld, not %s",
-                 m->names[i], d, (long long)shape->size[d], m->sizes[i][d]);
+                 m->graph.names[i], d, (long long)shape->size[d], m->graph.sizes[i][d]);
     if (size->op == OP_VAR) vec_push(a, &k->variables, (size_variable){size->text, shape->size[d]});
   }
 }
 
 /** Reads all variables, each once; raises if two inputs give one different values. */
 static void read_shapes(counting *k) {
-  for (size_t i = 0; i < k->model->n_inputs; i++) read_shape(k, i);
+  for (size_t i = 0; i < k->model->graph.n_inputs; i++) read_shape(k, i);
   if (!k->variables.n) return;
   size_variable *at = k->variables.at;
   qsort(at, k->variables.n, sizeof *at, compare_names);
@@ -136,9 +137,9 @@ static void count_body(void *arg) {
 
 static tn_status count(const tn_model *m, const tn_shape shapes[], size_t n, tn_contractions *out,
                        diag *d) {
-  if (n != m->n_inputs || (n && !shapes))
+  if (n != m->graph.n_inputs || (n && !shapes))
     return diag_set(d, TN_ERR_ARGUMENT, "%.400s has %zu inputs, but the call has %zu shapes",
-                    m->title, m->n_inputs, shapes ? n : 0);
+                    m->data->title, m->graph.n_inputs, shapes ? n : 0);
   counting k = {.model = m,
                 .shapes = shapes,
                 .ir = ir_new(&m->context->mem, d, false),

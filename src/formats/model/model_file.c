@@ -26,6 +26,8 @@ static void read_body(void *arg) {
   tn_status s = r->path ? onnx_load_file(&m->onnx, r->path, r->name, r->folder, &m->arena, &m->diag)
                         : parse_bytes(r);
   if (s != TN_OK) diag_rethrow(&m->diag);
+  const char *graph = *m->onnx->graph->name ? m->onnx->graph->name : "model";
+  m->title = *r->name ? arena_printf(&m->arena, "%s", r->name) : graph;
 }
 
 static tn_status copy_bytes(model_file *m, const void *data, size_t bytes) {

@@ -1,0 +1,263 @@
+/* Import of a model's graph: into an ir of one import, then copied to the graph's own without what
+   no output needs. Weights are imported from the mapped file without a copy if the device reads
+   host memory. */
+#include "formats/model/model_graph.h"
+
+#include "device/memory/span.h"
+#include "formats/onnx/importer/importer.h"
+#include "ir/transform/copy_graph.h"
+#include "tensor/ops/operators.h"
+
+#include <string.h>
+
+typedef struct model_import {
+  model_graph *g;
+  model_graph_request *request;
+  diag *d;
+  arena work;
+  ir *ir; /* of the importer */
+  struct import importer;
+  VEC(model_buffer) made; /* by number of a BUFFER in the importer's ir */
+  const node **nodes;     /* inputs, outputs, then labelled nodes, in the importer's ir */
+} model_import;
+
+/* Graph inputs and weights. */
+
+static const node *make_buffer(model_import *j, model_buffer of, dtype t, size_t rank,
+                               const node *const dims[]) {
+  const int64_t ints[] = {(int64_t)j->made.n, 0};
+  vec_push(&j->work, &j->made, of);
+  return ir_node(j->ir, OP_BUFFER, t, dims, rank, ints, 2);
+}
+
+static const node *add_input(void *user, const char *name, dtype t, size_t rank,
+                             const node *const dims[]) {
+  model_import *j = user;
+  if (rank > TN_MAX_RANK)
+    diag_raise(j->d, TN_ERR_UNSUPPORTED,
+               "input '%.200s' has %zu dimensions; at most %d are supported", name, rank,
+               TN_MAX_RANK);
+  return make_buffer(j, (model_buffer){.input = name}, t, rank, dims);
+}
+
+static void release_file(void *data) { model_file_release(data); }
+
+static tn_status import_file_memory(model_import *j, const onnx_tensor *t, tn_buffer **out) {
+  model_file *file = j->request->file;
+  if (j->request->copies_weights) return TN_ERR_UNSUPPORTED;
+  atomic_fetch_add_explicit(&file->count, 1, memory_order_relaxed);
+  return buffer_import(j->request->device, (void *)t->data, t->bytes, release_file, file, out,
+                       j->d);
+}
+
+/** Creates a weight's buffer: over the file's bytes if the device reads host memory, else a copy.
+ */
+static tn_status open_weight_buffer(model_import *j, const onnx_tensor *t, tn_buffer **out) {
+  tn_device *on = j->request->device;
+  if (!t->bytes) return buffer_open(on, 1, out, j->d);
+  tn_status s = import_file_memory(j, t, out);
+  if (s != TN_ERR_UNSUPPORTED) return s;
+  tn_span span;
+  s = buffer_open(on, t->bytes, out, j->d);
+  if (s != TN_OK) return s;
+  s = buffer_span(*out, &span, j->d);
+  if (s == TN_OK)
+    s = span_write(&span, (dtype)t->dtype, (dtype)t->dtype, t->data, t->elements, j->d);
+  onnx_tensor_drop_pages(j->request->file->onnx, t);
+  if (s != TN_OK) buffer_release(*out);
+  return s;
+}
+
+static const node *add_weight(void *user, const onnx_tensor *t, dtype type, size_t rank,
+                              const node *const dims[]) {
+  model_import *j = user;
+  const node *n = make_buffer(j, (model_buffer){.tensor = t}, type, rank, dims);
+  if (open_weight_buffer(j, t, &j->made.at[j->made.n - 1].memory) == TN_OK) return n;
+  j->made.at[j->made.n - 1].memory = NULL;
+  diag_rethrow(j->d);
+}
+
+/* Ports. */
+
+static void add_port(model_import *j, size_t i, const importer_port *p) {
+  model_graph *g = j->g;
+  g->names[i] = p->port->name;
+  j->nodes[i] = p->node;
+  builder b = {.arena = g->arena, .diag = j->d};
+  for (size_t k = 0; k < p->node->rank && k < TN_MAX_RANK; k++)
+    g->sizes[i][k] = size_user_text(&b, p->node->dims[k]);
+}
+
+static void add_ports(model_import *j) {
+  model_graph *g = j->g;
+  const import *im = &j->importer;
+  size_t n = im->inputs.n + im->outputs.n;
+  g->names = arena_calloc(g->arena, n + 1, sizeof *g->names);
+  g->nodes = arena_calloc(g->arena, n + 1, sizeof *g->nodes);
+  g->sizes = arena_calloc(g->arena, n + 1, sizeof *g->sizes);
+  g->size_numbers = arena_calloc(g->arena, n + 1, sizeof *g->size_numbers);
+  j->nodes = arena_calloc(&j->work, n + 1, sizeof *j->nodes);
+  for (; g->n_inputs < im->inputs.n; g->n_inputs++)
+    add_port(j, g->n_inputs, &im->inputs.at[g->n_inputs]);
+  for (; g->n_outputs < im->outputs.n; g->n_outputs++)
+    add_port(j, g->n_inputs + g->n_outputs, &im->outputs.at[g->n_outputs]);
+}
+
+/* Labels of graph nodes: the name of the file's node that computes them, or its operator's. Names
+   of the file's values are not used, as exporters often number them. */
+
+/** Labels the value of a node's output if it is live and not labelled yet: an operator such as
+    Identity returns the value of an earlier node. `live`: the outputs' dependences → their
+   producer, NULL before they are labelled. */
+static void add_label(model_import *j, const onnx_node *producer, const char *output, map *live) {
+  model_graph *g = j->g;
+  const importer_value *x = *output ? string_map_get(&j->importer.values, output) : NULL;
+  if (!x || !map_has(live, x->v.node) || map_get(live, x->v.node)) return;
+  map_set(&j->work, live, x->v.node, (void *)producer);
+  j->nodes[g->n_inputs + g->n_outputs + g->n_labels] = x->v.node;
+  g->labels[g->n_labels++].text = *producer->name ? producer->name : producer->op_type;
+}
+
+/** Removes the longest prefix "a/b/" that all labels with a slash share. */
+static void drop_common_prefix(model_graph *g) {
+  const char *first = NULL;
+  size_t common = 0;
+  for (size_t i = 0; i < g->n_labels; i++) {
+    const char *text = g->labels[i].text, *end = strrchr(text, '/');
+    if (!end) continue;
+    if (!first) first = text, common = (size_t)(end + 1 - text);
+    while (strncmp(text, first, common)) common--;
+  }
+  while (common && first[common - 1] != '/') common--;
+  for (size_t i = 0; i < g->n_labels; i++)
+    if (strchr(g->labels[i].text, '/')) g->labels[i].text += common;
+}
+
+static void add_labels(model_import *j) {
+  model_graph *g = j->g;
+  const onnx_nodes *nodes = &j->request->file->onnx->graph->nodes;
+  size_t n = 0, ports = g->n_inputs + g->n_outputs;
+  node_list order = topo_sort(&j->work, j->nodes + g->n_inputs, g->n_outputs, NULL, NULL);
+  map live = {0};
+  for (size_t i = 0; i < order.n; i++) map_set(&j->work, &live, order.at[i], NULL);
+  for (size_t i = 0; i < nodes->n; i++) n += nodes->at[i].outputs.n;
+  g->labels = arena_calloc(g->arena, n + 1, sizeof *g->labels);
+  const node **roots = arena_alloc(&j->work, (ports + n + 1) * sizeof *roots);
+  memcpy(roots, j->nodes, ports * sizeof *roots);
+  j->nodes = roots;
+  for (size_t i = 0; i < nodes->n; i++)
+    for (size_t k = 0; k < nodes->at[i].outputs.n; k++)
+      add_label(j, &nodes->at[i], nodes->at[i].outputs.at[k], &live);
+  drop_common_prefix(g);
+}
+
+/* Copy to the graph's own ir. */
+
+static const node *copy_graph_input(void *user, const node *n, const node *const src[]) {
+  model_import *j = user;
+  model_graph *g = j->g;
+  if (n->op == OP_VAR) return importer_size_at_run(&j->importer, g->ir, n);
+  if (n->op != OP_BUFFER) return NULL;
+  const int64_t ints[] = {(int64_t)g->n_buffers, 0};
+  model_buffer *made = &g->buffers[g->n_buffers++];
+  *made = j->made.at[n->ints[0]];
+  if (made->memory) buffer_retain(made->memory);
+  return ir_node(g->ir, OP_BUFFER, (dtype)n->dtype, src, n->rank, ints, 2);
+}
+
+/** Numbers the varying sizes of ports. Equal sizes have the same number: interning makes them one
+    node. */
+static void number_sizes(model_import *j) {
+  model_graph *g = j->g;
+  map numbers = {0};
+  uintptr_t n = 0;
+  for (size_t i = 0; i < g->n_inputs + g->n_outputs; i++)
+    for (size_t k = 0; k < g->nodes[i]->rank && k < TN_MAX_RANK; k++) {
+      const node *size = g->nodes[i]->dims[k];
+      bool is_number = node_is_const(size);
+      if (!is_number && !map_has(&numbers, size)) map_set(&j->work, &numbers, size, (void *)++n);
+      g->size_numbers[i][k] = is_number ? -1 : (int32_t)(uintptr_t)map_get(&numbers, size) - 1;
+    }
+}
+
+static void copy_graph(model_import *j) {
+  model_graph *g = j->g;
+  size_t ports = g->n_inputs + g->n_outputs, n = ports + g->n_labels;
+  const node **copies = arena_alloc(&j->work, (n + 1) * sizeof *copies);
+  g->buffers = arena_calloc(g->arena, j->made.n + 1, sizeof *g->buffers);
+  ir_copy(g->ir, &j->work, j->nodes, n, copy_graph_input, j, copies);
+  memcpy(g->nodes, copies, ports * sizeof *copies);
+  number_sizes(j);
+  for (size_t i = 0; i < g->n_labels; i++) g->labels[i].node = copies[ports + i];
+  g->order = topo_sort(ir_arena(g->ir), copies, n, NULL, NULL);
+}
+
+/* The import. */
+
+static void import_body(void *arg) {
+  model_import *j = arg;
+  import *im = &j->importer;
+  im->b = (builder){.ir = j->ir, .arena = &j->work, .diag = j->d};
+  im->callbacks = (importer_callbacks){add_input, add_weight, j};
+  im->size_constraints = j->request->sizes;
+  im->n_size_constraints = j->request->n_sizes;
+  im->is_told = j->request->is_told;
+  import_graph(im, j->request->file->onnx);
+  add_ports(j);
+  add_labels(j);
+  copy_graph(j);
+}
+
+tn_status model_graph_import(model_graph *g, model_graph_request *request, diag *d) {
+  model_import j = {.g = g, .request = request, .d = d};
+  diag *before = g->arena->diag;
+  g->arena->diag = d;
+  j.ir = ir_new(request->mem, d, false);
+  g->ir = ir_new(request->mem, d, false);
+  arena_init(&j.work, request->mem, d);
+  tn_status s =
+      j.ir && g->ir ? diag_catch(d, import_body, &j) : diag_set(d, TN_ERR_MEMORY, "out of memory");
+  request->blames_sizes = s != TN_OK && j.importer.blames_sizes;
+  for (size_t i = 0; i < j.made.n; i++)
+    if (j.made.at[i].memory) buffer_release(j.made.at[i].memory);
+  ir_free(j.ir);
+  arena_free(&j.work);
+  g->arena->diag = before;
+  return s;
+}
+
+void model_graph_free(model_graph *g) {
+  for (size_t i = 0; i < g->n_buffers; i++)
+    if (g->buffers[i].memory) buffer_release(g->buffers[i].memory);
+  ir_free(g->ir);
+}
+
+/* Plans. */
+
+static plan_source source_of_buffer(void *user, const node *buffer) {
+  const model_graph *g = user;
+  const model_buffer *l = &g->buffers[buffer->ints[0]];
+  return (plan_source){.input = l->input, .memory = l->memory, .weight = l->tensor};
+}
+
+/** Evicts a weight's pages of the mapped file: packed weights replace them. */
+static void drop_weight_pages(void *user, const void *weight) {
+  const model_file *data = user;
+  onnx_tensor_drop_pages(data->onnx, weight);
+}
+
+plan_graph model_graph_of_plan(const model_graph *g, model_file *file) {
+  atomic_fetch_add_explicit(&file->count, 1, memory_order_relaxed);
+  return (plan_graph){.order = &g->order,
+                      .inputs = g->nodes,
+                      .n_inputs = g->n_inputs,
+                      .outputs = g->nodes + g->n_inputs,
+                      .output_names = g->names + g->n_inputs,
+                      .n_outputs = g->n_outputs,
+                      .labels = g->labels,
+                      .n_labels = g->n_labels,
+                      .folds_constants = true,
+                      .source_of = source_of_buffer,
+                      .user = (void *)g,
+                      .file = {drop_weight_pages, release_file, file}};
+}

@@ -1,0 +1,78 @@
+/* The graph of a model file: imported into an ir of its own, with named ports, the memory of its
+   weights and labels. Needs no context, so a run may import the file again, with values for inputs
+   that decide shapes. */
+#ifndef TENON_FORMATS_MODEL_MODEL_GRAPH_H
+#define TENON_FORMATS_MODEL_MODEL_GRAPH_H
+
+#include "device/memory/buffer.h"
+#include "formats/onnx/file/onnx_file.h"
+#include "ir/core/topo_sort.h"
+#include "tensor/plan/plan.h"
+
+#include <tenon/model.h>
+
+/** The parsed contents of a model file. A model holds a reference, and so does each weight's buffer
+    over the file's memory. Thread-safe. */
+typedef struct model_file {
+  atomic_size_t count;
+  const mem *mem;
+  diag diag; /* of the arena */
+  arena arena;
+  onnx_model *onnx;
+  const char *title; /* in messages: the caller's name or path; if empty, the graph's name */
+  void *bytes; /* a copy of a model in memory; NULL: a file */
+  size_t n_bytes;
+} model_file;
+
+/** Reads a file or, if `path` is NULL, a copy of `data`. Messages call it `name`. `folder` holds
+    external data; NULL: the file's own folder. Errors are copied to `d`. */
+tn_status model_file_open(model_file **out, const char *path, const char *name, const void *data,
+                          size_t bytes, const char *folder, const mem *m, diag *d);
+void model_file_release(model_file *m); /* of NULL: no effect */
+
+/** A graph input of a model, by the number in its BUFFER node. */
+typedef struct model_buffer {
+  const char *input;         /* name of the input; NULL: a weight */
+  tn_buffer *memory;         /* of a weight */
+  const onnx_tensor *tensor; /* of a weight */
+} model_buffer;
+
+/** An imported graph. Nodes are only read, so any number of threads uses it. */
+typedef struct model_graph {
+  arena *arena; /* of the lists */
+  ir *ir;       /* owns the nodes; NULL: there is no graph */
+  size_t n_inputs, n_outputs;
+  const char **names;                   /* of inputs, then outputs */
+  const node **nodes;                   /* likewise: BUFFERs, then values */
+  const char *(*sizes)[TN_MAX_RANK];    /* likewise: each size as text */
+  int32_t (*size_numbers)[TN_MAX_RANK]; /* likewise: equal for equal varying sizes; -1: constant */
+  schedule_label *labels; /* names of the file's nodes, by the graph node of their output */
+  size_t n_labels;
+  node_list order;       /* all nodes in topological order: a walk would mark them */
+  model_buffer *buffers; /* by number */
+  size_t n_buffers;
+} model_graph;
+
+/** An import of a model's file. */
+typedef struct model_graph_request {
+  const mem *mem;
+  tn_device *device;
+  model_file *file;
+  bool copies_weights;        /* from the file, rather than importing its memory */
+  const tn_model_size *sizes; /* the caller's constraints */
+  size_t n_sizes;
+  bool is_told;      /* the caller says itself how sizes are constrained */
+  bool blames_sizes; /* set: constraints may avoid the failure */
+} model_graph_request;
+
+/** Imports the graph; `d` outlives it. On failure the graph is to be freed all the same. */
+tn_status model_graph_import(model_graph *g, model_graph_request *request, diag *d);
+
+/** Frees the ir and releases the weights; the arena is the caller's. */
+void model_graph_free(model_graph *g);
+
+/** The graph as one to be made a plan, without what is particular to the plan. It has a reference
+   to the file. */
+plan_graph model_graph_of_plan(const model_graph *g, model_file *file);
+
+#endif
