@@ -43,16 +43,25 @@ so in all versions, or in those that are named.
   `value_string` and `value_strings` of a Constant, and a `stash_type` of a LayerNormalization or an
   RMSNormalization that is neither f32 (1) nor bf16 (16). A Dropout's third input, its
   `training_mode`, has to be left out or an initializer that is false.
-- If: there are no branches. Where the condition is constant, onnxsim leaves the branch that is
-  taken.
+- If whose condition is computed from other values than shapes and the elements of inputs below:
+  one branch is imported.
 - TopK. Of one element ReduceMax and ArgMax give the same.
 - NonZero, Unique, Compress and NonMaxSuppression, as the sizes of their results depend on data: end
   the model before them, and do the rest in the program that runs it.
 - QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear: take the model before it was quantised.
   Where weights alone are quantised, onnxsim folds their DequantizeLinear into weights of floats.
 - Outputs of one name, and values given to an initializer that is an input too.
-- Values that decide sizes, as a Reshape's shape or a Slice's ends, and that are inputs or computed
-  from them. They have to be initializers or come of shapes; onnxsim folds what is constant.
+- Values that decide sizes, as a Reshape's shape or a Slice's ends, and that are computed from the
+  model's data. They are initializers, come of shapes, or are elements of inputs (below); onnxsim
+  folds what is constant.
+
+## Values of inputs that decide
+
+A shape, axes, pads, a number of repeats or a condition may be an input of the model, or follow from
+one by integer arithmetic: an input of at most {elements} elements. Each combination of such values is
+imported and compiled when a run first has it, and at most eight are kept; so they should be few.
+The types and shapes of the model's outputs are those that the file declares until then, and such a
+model is no part of an expression (`tn_model_apply`).
 
 ## Indices out of range
 
@@ -77,9 +86,8 @@ kernels cannot fail.
 The body of a Loop or a Scan is compiled once, so each of its steps is alike:
 
 - How often it runs is known before it does. A Scan runs once for each entry of what it scans, which
-  may be a size that varies. Of a Loop, the trip count is a constant or comes of shapes, as Shape and
-  Gather or Size give it; what is computed from an input's values, or is an input, is refused. Make
-  it an initializer, or let it be the size of an axis of an input.
+  may be a size that varies. Of a Loop, the trip count is a constant, comes of shapes, as Shape and
+  Gather or Size give it, or is an input; what is computed from the model's data is refused.
 - A Loop that a condition ends needs a trip count too, as its bound, of at most {blind}: after the
   condition fails it runs on to that without effect, and takes the time of all steps. It gives no
   outputs that have an entry for each step, as how many there are would depend on values: give the
@@ -140,7 +148,7 @@ def page():
             for name, versions, attributes, least, most, _ in sorted(found)]
     return TEXT.format(ir_min=number("ONNX_IR_MIN"), ir_max=number("ONNX_IR_MAX"),
                        opset=number("ONNX_OPSET_MAX"), types=types(), count=len(rows), rows="\n".join(rows),
-                       blind=bound("formats/onnx/ops/onnx_control_flow.c", "MAX_CONDITIONAL_TRIPS"),
+                       elements=number("ONNX_ELEMENTS_MAX"), blind=bound("formats/onnx/ops/onnx_control_flow.c", "MAX_CONDITIONAL_TRIPS"),
                        depth=bound("ir/core/tensor_loop.h", "LOOP_MAX_DEPTH"))
 
 

@@ -66,7 +66,9 @@ typedef struct tn_model_desc {
     names the file and the node: TN_ERR_IO where a file cannot be read; TN_ERR_FORMAT where it is
     malformed; TN_ERR_UNSUPPORTED with a list of what is not supported; TN_ERR_SHAPE or TN_ERR_DTYPE
     where nodes do not fit together for all sizes that the inputs allow; TN_ERR_ARGUMENT where
-    `sizes` names no size of the inputs, or contradicts the file or itself. */
+    `sizes` names no size of the inputs, or contradicts the file or itself. Where the elements of
+    inputs decide on shapes, as a Reshape's, nodes are checked by the first run with these values,
+    which is compiled for them alone; runs fail as loading does then. */
 TN_API tn_status tn_model_load(tn_context *context, const char *path, const tn_model_desc *desc,
                                tn_model **model);
 
@@ -115,7 +117,7 @@ TN_API tn_status tn_model_port(const tn_model *model, tn_port_kind kind, size_t 
     ports' types (TN_ERR_DTYPE; only weak scalars are converted) and fit their shapes
     (TN_ERR_SHAPE). Every out[i] is set, to an invalid tensor on failure: TN_ERR_ARGUMENT for a
     wrong number of inputs or outputs, TN_ERR_UNSUPPORTED where a size is known only by running the
-    model. */
+    model, and where elements of inputs decide on shapes. */
 TN_API void tn_model_apply(tn_model *model, tn_tensor *const in[], size_t n_in, tn_tensor *out[],
                            size_t n_out);
 

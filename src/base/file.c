@@ -182,6 +182,21 @@ void file_map_close(file_map *f) {
   *f = (file_map){0};
 }
 
+tn_status file_map_detach(file_map *f, diag *d) {
+  if (!f->data || f->was_pipe) return TN_OK;
+  int protection = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+  void *copy = mmap(NULL, f->bytes, protection, flags, -1, 0);
+  if (copy == MAP_FAILED) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  memcpy(copy, f->data, f->bytes);
+  void *at = mremap(copy, f->bytes, f->bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)f->data);
+  if (at == MAP_FAILED) {
+    munmap(copy, f->bytes);
+    return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  }
+  f->was_pipe = true;
+  return TN_OK;
+}
+
 /* Anonymous pages, of a pipe, would be lost. */
 void file_map_evict(const file_map *f, const void *at, size_t bytes) {
   if (!f->data || !bytes || f->was_pipe) return;

@@ -15,7 +15,7 @@
 typedef struct file_map {
   const unsigned char *data;
   size_t bytes;
-  bool was_pipe; /* the bytes were read from a pipe, which cannot be read again */
+  bool was_pipe; /* the bytes were read from a pipe, or detached: they cannot be read again */
 } file_map;
 
 /** Maps a regular file; anything else is TN_ERR_IO. file_map_close unmaps it. */
@@ -30,6 +30,9 @@ tn_status file_map_open_within(file_map *f, const char *path, const char *folder
 
 /** Maps a file as file_map_open does, or reads a pipe to its end, waiting for its writers. */
 tn_status file_map_open_or_pipe(file_map *f, const char *path, diag *d);
+
+/** Replaces a map's pages by copies, at the same address: the file may change then. */
+tn_status file_map_detach(file_map *f, diag *d);
 
 /** Drops the pages of some of a map's bytes from the process's resident memory. They can be read at
     any time and are then loaded again. Does nothing to bytes of a pipe. */

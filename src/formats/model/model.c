@@ -3,6 +3,7 @@
 #include "formats/model/model.h"
 
 #include "formats/model/declared_type.h"
+#include "formats/model/late_model.h"
 #include "formats/onnx/importer/importer.h"
 #include "ir/transform/copy_graph.h"
 #include "tensor/context/descriptor.h"
@@ -50,6 +51,9 @@ static tn_status import_graph_of(tn_model *m, const tn_model_desc *desc) {
   m->graph.arena = &m->data->arena;
   tn_status s = model_graph_import(&m->graph, &r, &m->diag);
   if (desc->about_sizes) *desc->about_sizes = r.blames_sizes;
+  if (s == TN_OK && m->graph.is_late)
+    s = late_model_keep_sizes(m, desc->sizes, desc->n_sizes, &m->diag);
+  if (s == TN_OK && m->graph.is_late && desc->copy) s = onnx_model_detach(m->data->onnx, &m->diag);
   m->name = *m->data->onnx->graph->name ? m->data->onnx->graph->name : "model";
   if (s != TN_OK) m->context->diag.failure = m->diag.failure;
   return s;
@@ -62,8 +66,8 @@ static tn_status load_model(tn_context *c, tn_model *m, const char *path, const 
   tn_status s = model_file_open(&m->data, path, name, data, bytes, desc->folder, &c->mem, &c->diag);
   if (s != TN_OK) return s;
   s = import_graph_of(m, desc);
-  if (s == TN_OK) s = diag_catch(&c->diag, warn_wrong_output_types, m);
-  if (desc->copy) onnx_model_unmap(m->data->onnx);
+  if (s == TN_OK && !m->graph.is_late) s = diag_catch(&c->diag, warn_wrong_output_types, m);
+  if (desc->copy && !m->graph.is_late) onnx_model_unmap(m->data->onnx);
   if (s != TN_OK && s != TN_ERR_MEMORY && *name) diag_prefix(&c->diag, "%.400s", name);
   return s;
 }
@@ -122,14 +126,17 @@ void tn_model_free(tn_model *m) {
 
 /* Bindings. */
 
-/** Makes the plan; the caller holds the lock. */
-static tn_status make_plan(tn_model *m) {
+static tn_status build_plan(tn_model *m) {
   plan_graph g = model_graph_of_plan(&m->graph, m->data);
   g.name = m->name;
-  g.title = m->data->title;
   g.variants = m->variants;
   g.is_tunable = m->is_tunable;
-  tn_status s = plan_build(m->context, &g, &m->diag, &m->plan);
+  return plan_build(m->context, &g, &m->diag, &m->plan);
+}
+
+/** Makes the plan; the caller holds the lock. */
+static tn_status make_plan(tn_model *m) {
+  tn_status s = m->graph.is_late ? late_model_make_plan(m, &m->diag, &m->plan) : build_plan(m);
   return s == TN_OK ? s : context_set_thread_message(m->context, &m->diag);
 }
 
@@ -159,11 +166,19 @@ tn_status tn_model_bind(tn_model *m, tn_binding **binding) {
 
 /* Ports. */
 
+static tn_status describe_late_output(const tn_model *m, size_t i, tn_port *port) {
+  tn_port found;
+  diag unreported = {0};
+  tn_status s = late_model_describe_output(m, i, &found);
+  return s == TN_OK ? descriptor_write(&unreported, port, &found, sizeof found, "tn_port") : s;
+}
+
 tn_status tn_model_port(const tn_model *m, tn_port_kind kind, size_t i, tn_port *port) {
   if (!m) return TN_ERR_ARGUMENT;
   size_t n = kind == TN_PORT_INPUT    ? m->graph.n_inputs
              : kind == TN_PORT_OUTPUT ? m->graph.n_outputs
                                       : 0;
+  if (kind == TN_PORT_OUTPUT && m->graph.is_late) return describe_late_output(m, i, port);
   if (i >= n) return TN_ERR_ARGUMENT;
   if (kind == TN_PORT_OUTPUT) i += m->graph.n_inputs;
   const node *x = m->graph.nodes[i];
@@ -259,6 +274,10 @@ static void apply_model(builder *b, const value in[], size_t n, const void *opti
                         size_t n_out) {
   const tn_model *m = options;
   model_apply a = {.b = b, .m = m};
+  if (m->graph.is_late)
+    diag_raise(b->diag, TN_ERR_UNSUPPORTED,
+               "%s cannot be part of an expression: the values of its inputs decide on its shapes",
+               m->data->title);
   if (n != m->graph.n_inputs || n_out != m->graph.n_outputs)
     diag_raise(b->diag, TN_ERR_ARGUMENT,
                "%.400s has %zu inputs and %zu outputs, but the call has %zu and %zu",

@@ -15,6 +15,8 @@ struct tn_model {
   model_file *data;
   const char *name; /* of the file's graph */
   model_graph graph;
+  tn_model_size *sizes; /* the caller's constraints, if the graph is late */
+  size_t n_sizes;
   tn_variants variants;
   bool is_tunable;
   mutex lock;    /* protects the two below */

@@ -4,7 +4,6 @@
 #include "formats/model/model_graph.h"
 
 #include "device/memory/span.h"
-#include "formats/onnx/importer/importer.h"
 #include "ir/transform/copy_graph.h"
 #include "tensor/ops/operators.h"
 
@@ -42,9 +41,14 @@ static const node *add_input(void *user, const char *name, dtype t, size_t rank,
 
 static void release_file(void *data) { model_file_release(data); }
 
+static bool is_value(const model_import *j, const onnx_tensor *t) {
+  const onnx_tensor *first = j->request->values;
+  return j->request->n_values && t >= first && t < first + j->request->n_values;
+}
+
 static tn_status import_file_memory(model_import *j, const onnx_tensor *t, tn_buffer **out) {
   model_file *file = j->request->file;
-  if (j->request->copies_weights) return TN_ERR_UNSUPPORTED;
+  if (j->request->copies_weights || is_value(j, t)) return TN_ERR_UNSUPPORTED;
   atomic_fetch_add_explicit(&file->count, 1, memory_order_relaxed);
   return buffer_import(j->request->device, (void *)t->data, t->bytes, release_file, file, out,
                        j->d);
@@ -63,7 +67,7 @@ static tn_status open_weight_buffer(model_import *j, const onnx_tensor *t, tn_bu
   s = buffer_span(*out, &span, j->d);
   if (s == TN_OK)
     s = span_write(&span, (dtype)t->dtype, (dtype)t->dtype, t->data, t->elements, j->d);
-  onnx_tensor_drop_pages(j->request->file->onnx, t);
+  if (!is_value(j, t)) onnx_tensor_drop_pages(j->request->file->onnx, t);
   if (s != TN_OK) buffer_release(*out);
   return s;
 }
@@ -71,7 +75,8 @@ static tn_status open_weight_buffer(model_import *j, const onnx_tensor *t, tn_bu
 static const node *add_weight(void *user, const onnx_tensor *t, dtype type, size_t rank,
                               const node *const dims[]) {
   model_import *j = user;
-  const node *n = make_buffer(j, (model_buffer){.tensor = t}, type, rank, dims);
+  model_buffer made = {.tensor = is_value(j, t) ? NULL : t};
+  const node *n = make_buffer(j, made, type, rank, dims);
   if (open_weight_buffer(j, t, &j->made.at[j->made.n - 1].memory) == TN_OK) return n;
   j->made.at[j->made.n - 1].memory = NULL;
   diag_rethrow(j->d);
@@ -194,6 +199,28 @@ static void copy_graph(model_import *j) {
 
 /* The import. */
 
+static void import_nodes(void *arg) {
+  model_import *j = arg;
+  import_graph(&j->importer, j->request->file->onnx);
+}
+
+/** Goes on with the inputs alone where nodes wait for their values. */
+static void settle_late(model_import *j) {
+  if (!importer_waits_for_values(&j->importer)) diag_rethrow(j->d);
+  diag_clear(j->d);
+  j->importer.outputs.n = 0;
+  j->g->is_late = true;
+}
+
+static void list_wanted(model_import *j) {
+  model_graph *g = j->g;
+  const onnx_names *wanted = &j->importer.wanted;
+  g->wanted = arena_calloc(g->arena, g->n_inputs + 1, sizeof *g->wanted);
+  for (size_t i = 0; g->is_late && i < g->n_inputs; i++)
+    for (size_t k = 0; k < wanted->n; k++)
+      if (!strcmp(g->names[i], wanted->at[k])) g->wanted[i] = true;
+}
+
 static void import_body(void *arg) {
   model_import *j = arg;
   import *im = &j->importer;
@@ -202,8 +229,12 @@ static void import_body(void *arg) {
   im->size_constraints = j->request->sizes;
   im->n_size_constraints = j->request->n_sizes;
   im->is_told = j->request->is_told;
-  import_graph(im, j->request->file->onnx);
+  im->given = j->request->values;
+  im->n_given = j->request->n_values;
+  im->given_sizes = j->request->input_sizes;
+  if (diag_catch(j->d, import_nodes, j) != TN_OK) settle_late(j);
   add_ports(j);
+  list_wanted(j);
   add_labels(j);
   copy_graph(j);
 }
@@ -248,7 +279,8 @@ static void drop_weight_pages(void *user, const void *weight) {
 
 plan_graph model_graph_of_plan(const model_graph *g, model_file *file) {
   atomic_fetch_add_explicit(&file->count, 1, memory_order_relaxed);
-  return (plan_graph){.order = &g->order,
+  return (plan_graph){.title = file->title,
+                      .order = &g->order,
                       .inputs = g->nodes,
                       .n_inputs = g->n_inputs,
                       .outputs = g->nodes + g->n_inputs,

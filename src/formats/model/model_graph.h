@@ -5,7 +5,7 @@
 #define TENON_FORMATS_MODEL_MODEL_GRAPH_H
 
 #include "device/memory/buffer.h"
-#include "formats/onnx/file/onnx_file.h"
+#include "formats/onnx/importer/importer.h"
 #include "ir/core/topo_sort.h"
 #include "tensor/plan/plan.h"
 
@@ -51,6 +51,8 @@ typedef struct model_graph {
   node_list order;       /* all nodes in topological order: a walk would mark them */
   model_buffer *buffers; /* by number */
   size_t n_buffers;
+  bool is_late; /* nodes ask for elements of inputs: the graph has no outputs */
+  bool *wanted; /* by input: these are */
 } model_graph;
 
 /** An import of a model's file. */
@@ -61,11 +63,15 @@ typedef struct model_graph_request {
   bool copies_weights;        /* from the file, rather than importing its memory */
   const tn_model_size *sizes; /* the caller's constraints */
   size_t n_sizes;
-  bool is_told;      /* the caller says itself how sizes are constrained */
-  bool blames_sizes; /* set: constraints may avoid the failure */
+  const onnx_tensor *values; /* of inputs, under their names */
+  size_t n_values;
+  const importer_sizes *input_sizes; /* of a run; NULL: open */
+  bool is_told;                      /* the caller says itself how sizes are constrained */
+  bool blames_sizes;                 /* set: constraints may avoid the failure */
 } model_graph_request;
 
-/** Imports the graph; `d` outlives it. On failure the graph is to be freed all the same. */
+/** Imports the graph, or its inputs where nodes ask for elements of inputs that have no value: it
+   is late then. `d` outlives it. On failure the graph is to be freed all the same. */
 tn_status model_graph_import(model_graph *g, model_graph_request *request, diag *d);
 
 /** Frees the ir and releases the weights; the arena is the caller's. */

@@ -11,6 +11,8 @@
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/operators.h"
 
+#include <string.h>
+
 /** An import in progress, with the place that errors name. */
 typedef struct graph_import {
   import *m;
@@ -108,6 +110,19 @@ static value import_constant(import *m, const onnx_tensor *t) {
 
 value onnx_constant_tensor(onnx_call *c, const onnx_tensor *t) { return import_constant(c->m, t); }
 
+/** The value that is given to an input; NULL: only a run knows it. */
+static const onnx_tensor *find_given(const import *m, const char *name) {
+  for (size_t i = 0; i < m->n_given; i++)
+    if (!strcmp(m->given[i].name, name)) return &m->given[i];
+  return NULL;
+}
+
+static const int64_t *find_given_sizes(const import *m, const char *name) {
+  for (const importer_sizes *s = m->given_sizes; s && s->name; s++)
+    if (!strcmp(s->name, name)) return s->size;
+  return NULL;
+}
+
 static void add_input(graph_import *k, const onnx_value *v) {
   import *m = k->m;
   if (v->type.kind != ONNX_TYPE_TENSOR || !v->type.has_shape)
@@ -118,11 +133,15 @@ static void add_input(graph_import *k, const onnx_value *v) {
   size_t rank = v->type.dims.n;
   check_rank(m, "input", v->name, rank, TN_MAX_RANK);
   const node **dims = arena_alloc(m->b.arena, (rank + 1) * sizeof *dims);
-  for (size_t axis = 0; axis < rank; axis++) dims[axis] = input_sizes_axis(m, v, axis);
+  const int64_t *sizes = find_given_sizes(m, v->name);
+  for (size_t axis = 0; axis < rank; axis++)
+    dims[axis] = sizes ? ix_const(m->b.ir, sizes[axis]) : input_sizes_axis(m, v, axis);
   dtype t = check_dtype(m, v->type.dtype, "input", v->name);
   const node *n = m->callbacks.input(m->callbacks.user, v->name, t, rank, dims);
   vec_push(m->b.arena, &m->inputs, (importer_port){v, n});
-  define_value(m, v->name, (importer_value){.v = {n, WEAK_NO}, .kind = "input"});
+  const onnx_tensor *given = find_given(m, v->name);
+  value known = given ? import_constant(m, given) : (value){n, WEAK_NO};
+  define_value(m, v->name, (importer_value){.v = known, .kind = "input"});
   k->input = v;
   check_element_count(m, n);
   k->input = NULL;
@@ -185,9 +204,19 @@ static void check_node(const onnx_call *c, const onnx_op *row) {
               n->outputs.at[row->max_outputs]);
 }
 
+/** Forgets what the node before asked for. */
+static void forget_asked(import *m) {
+  m->sizes_used.n = m->wanted.n = 0;
+  m->wants_more = false;
+  m->b.needed = NULL;
+  m->b.named = (named_sizes){0};
+}
+
 static void add_node(import *m, const onnx_node *n) {
   arena *a = m->b.arena;
   const onnx_op *row = op_table_find(n->op_type);
+  const char *reason = onnx_unsupported_reason(n, m->opset); /* of a branch */
+  if (reason) diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "%s", reason);
   value *in = arena_calloc(a, n->inputs.n + 1, sizeof *in);
   value *out = arena_calloc(a, n->outputs.n + 1, sizeof *out);
   for (size_t i = 0; i < n->inputs.n; i++)
@@ -200,9 +229,7 @@ static void add_node(import *m, const onnx_node *n) {
                  .inputs = in,
                  .outputs = out};
   check_node(&c, row);
-  m->sizes_used.n = 0;
-  m->b.needed = NULL;
-  m->b.named = (named_sizes){0};
+  forget_asked(m);
   row->build(&c);
   for (size_t i = 0; i < n->outputs.n; i++) {
     if (out[i].node) check_element_count(m, out[i].node);
@@ -210,9 +237,9 @@ static void add_node(import *m, const onnx_node *n) {
   }
 }
 
-/* Bodies of loops. */
+/* Bodies of loops, and branches. */
 
-/** The import of a loop's body. */
+/** The import of a body. */
 typedef struct body_import {
   import *m;
   const onnx_graph *g;
@@ -252,7 +279,7 @@ static void import_body(void *arg) {
   for (size_t i = 0; i < g->outputs.n; i++) j->out[i] = find_value(m, g->outputs.at[i].name)->v;
 }
 
-void onnx_import_loop_body(onnx_call *c, const onnx_graph *g, const value in[], value out[]) {
+void onnx_import_body(onnx_call *c, const onnx_graph *g, const value in[], value out[]) {
   import *m = c->m;
   body_import j = {.m = m, .g = g, .in = in, .out = out};
   string_map outer = m->values;
@@ -353,9 +380,8 @@ static _Noreturn void fail_unsupported(const import *m, const str *report) {
 static void reset_import(import *m) {
   m->values = m->sizes = (string_map){0};
   m->axes = m->nonzero = (map){0};
-  m->enclosing.n = m->sizes_used.n = m->inputs.n = m->outputs.n = 0;
-  m->b.needed = NULL;
-  m->b.named = (named_sizes){0};
+  m->enclosing.n = m->inputs.n = m->outputs.n = 0;
+  forget_asked(m);
 }
 
 /** Raises the minimum of the size that the operator which failed needs to be larger. */
@@ -400,6 +426,10 @@ static bool import_with_separate_sizes(import *m) {
   m->n_raises = 0;
   reset_import(m);
   return false;
+}
+
+bool importer_waits_for_values(const import *m) {
+  return m->b.diag->status == TN_ERR_UNSUPPORTED && m->wanted.n && !m->wants_more;
 }
 
 void import_graph(import *m, const onnx_model *model) {

@@ -25,13 +25,10 @@ static const char *missing_operator_reason(const char *op) {
   for (size_t i = 0; i < sizeof data_dependent / sizeof *data_dependent; i++)
     if (!strcmp(op, data_dependent[i]))
       return "the operator is not supported because the size of its result depends on data";
-  if (!strcmp(op, "If"))
-    return "branches are not supported (onnxsim removes those with a constant condition)";
   return "the operator is not supported";
 }
 
-/** The reason why a node cannot be imported (static text); NULL if it can. */
-static const char *unsupported_reason(const onnx_node *n, int64_t opset) {
+const char *onnx_unsupported_reason(const onnx_node *n, int64_t opset) {
   if (!is_default_domain(n->domain)) return "operators of this domain are not supported";
   if (*n->overload) return "overloads, which are functions of the model, are not supported";
   const onnx_op *row = op_table_find(n->op_type);
@@ -92,12 +89,14 @@ static void report_operator(str *report, const unsupported_op *u, int64_t opset,
 
 typedef VEC(const onnx_node *) node_pointers;
 
-/** Lists the nodes of a graph and of its nested graphs, at most ONNX_NESTING_MAX deep. */
+/** Lists the nodes of a graph and of its nested graphs, at most ONNX_NESTING_MAX deep; not those of
+    branches, of which one alone is imported. */
 static void list_nodes(arena *a, const onnx_graph *g, node_pointers *all) {
   for (size_t i = 0; i < g->nodes.n; i++) {
     const onnx_node *n = &g->nodes.at[i];
     vec_push(a, all, n);
-    for (size_t k = 0; op_table_find(n->op_type) && k < n->attributes.n; k++)
+    bool is_branch = !strcmp(n->op_type, "If");
+    for (size_t k = 0; !is_branch && op_table_find(n->op_type) && k < n->attributes.n; k++)
       if (n->attributes.at[k].type == ONNX_ATTRIBUTE_GRAPH && n->attributes.at[k].g)
         list_nodes(a, n->attributes.at[k].g, all);
   }
@@ -115,7 +114,7 @@ void report_unsupported_operators(const onnx_model *model, str *report) {
   list_nodes(a, model->graph, &nodes);
   for (size_t i = 0; i < nodes.n; i++) {
     const onnx_node *n = nodes.at[i];
-    const char *reason = unsupported_reason(n, opset);
+    const char *reason = onnx_unsupported_reason(n, opset);
     if (!reason) continue;
     unsupported_op *u = find_or_add(a, &seen, &all, n, reason);
     if (u->count++ < NAMES_SHOWN)

@@ -51,11 +51,6 @@ const char *tn_binding_message(const tn_binding *b) {
 
 /* Opening and freeing. */
 
-/** Facts, those of the chosen variant, sizes and terms, which share one block. */
-static size_t numbers_of(const tn_plan *p) {
-  return 2 * p->n_facts + p->ports.sizes.n_results + p->ports.sizes.n_terms;
-}
-
 static void destroy_binding(tn_binding *b) {
   tn_plan *p = b->plan;
   const mem *m = &b->context->mem;
@@ -75,9 +70,11 @@ static void destroy_binding(tn_binding *b) {
   mem_free(m, b->outputs, p->ports.n_outputs * sizeof *b->outputs);
   mem_free(m, b->spares, p->n_states * sizeof *b->spares);
   mem_free(m, b->turns, p->n_states * sizeof *b->turns);
-  mem_free(m, b->facts, numbers_of(p) * sizeof *b->facts);
+  mem_free(m, b->facts, binding_numbers(p) * sizeof *b->facts);
+  tn_plan *late = b->late == p ? NULL : b->late;
   mem_free(m, b, sizeof *b);
   plan_release(p);
+  plan_release(late);
 }
 
 static bool alloc_arrays(tn_binding *b) {
@@ -87,11 +84,9 @@ static bool alloc_arrays(tn_binding *b) {
   b->outputs = mem_calloc(m, p->ports.n_outputs, sizeof *b->outputs);
   b->spares = mem_calloc(m, p->n_states, sizeof *b->spares);
   b->turns = mem_calloc(m, p->n_states, sizeof *b->turns);
-  b->facts = mem_calloc(m, numbers_of(p), sizeof *b->facts);
+  b->facts = mem_calloc(m, binding_numbers(p), sizeof *b->facts);
   if (!b->inputs || !b->outputs || !b->spares || !b->turns || !b->facts) return false;
-  b->chosen = b->facts + p->n_facts;
-  b->sizes = b->chosen + p->n_facts;
-  b->terms = b->sizes + p->ports.sizes.n_results;
+  binding_set_numbers(b, b->facts);
   return true;
 }
 
@@ -114,6 +109,7 @@ static tn_status open_binding(tn_plan *p, tn_binding **out) {
   if (b) {
     b->context = c;
     b->plan = p;
+    b->late = p->values ? p : NULL;
     b->last_variant = -1;
     atomic_init(&b->is_entered, false);
     atomic_init(&b->async.n_started, 0);
@@ -232,7 +228,7 @@ static tn_status check_value(tn_binding *b, const plan_port *p, tn_shape shape, 
 static tn_status set_input(tn_binding *b, size_t i, tn_shape shape, tn_dtype t, const void *data,
                            size_t bytes) {
   if (i == SIZE_MAX) return b->diag.status;
-  const plan_port *p = &b->plan->ports.inputs[i];
+  const plan_port *p = &binding_ports(b)->ports.inputs[i];
   bound_input *in = &b->inputs[i];
   uint64_t count;
   tn_status s = check_value(b, p, shape, t, data, bytes, &count);
@@ -304,7 +300,7 @@ static tn_status set_carry(tn_binding *b, size_t o, size_t i) {
   if (from->dtype != to->dtype)
     return diag_set(&b->diag, TN_ERR_DTYPE, "output %s is %s, input %s is %s", from->name,
                     dtype_name(from->dtype), to->name, dtype_name(to->dtype));
-  if (from->rank != to->rank)
+  if (from->rank != to->rank && !from->is_late)
     return diag_set(&b->diag, TN_ERR_SHAPE, "output %s has rank %zu, input %s has rank %zu",
                     from->name, from->rank, to->name, to->rank);
   b->inputs[i].carried_output = o + 1;

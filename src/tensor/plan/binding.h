@@ -62,7 +62,9 @@ typedef struct binding_time {
 
 struct tn_binding {
   tn_context *context;
-  tn_plan *plan;
+  tn_plan
+      *plan; /* in use: of a late plan the one for the values of the last run, if there is one */
+  tn_plan *late;            /* NULL: the plan is not late */
   tn_binding *next, **link; /* in the context's list, under its lock */
   atomic_bool is_entered;
   variant_use *uses;
@@ -100,6 +102,27 @@ void binding_leave(tn_binding *b);
 /** Makes the first failure since the last run the message, and forgets it. Returns its status. */
 tn_status binding_take_failure(tn_binding *b);
 
+/** The plan that describes the ports, the same for all runs. */
+static inline const tn_plan *binding_ports(const tn_binding *b) {
+  return b->late ? b->late : b->plan;
+}
+
+/** The numbers of a binding of a plan: facts, those of the chosen variant, sizes and terms. */
+static inline size_t binding_numbers(const tn_plan *p) {
+  return 2 * p->n_facts + p->ports.sizes.n_results + p->ports.sizes.n_terms;
+}
+
+/** Divides the block of numbers. */
+static inline void binding_set_numbers(tn_binding *b, int64_t *numbers) {
+  b->facts = numbers;
+  b->chosen = b->facts + b->plan->n_facts;
+  b->sizes = b->chosen + b->plan->n_facts;
+  b->terms = b->sizes + b->plan->ports.sizes.n_results;
+}
+
+/** Of a late plan: takes the plan for the values that inputs have now. */
+tn_status binding_choose_plan(tn_binding *b);
+
 static inline void binding_set_memory(tn_buffer **slot, tn_buffer *with) {
   if (*slot) buffer_release(*slot);
   *slot = with;
@@ -123,6 +146,9 @@ tn_status binding_choose_variant(tn_binding *b);
 /** Measure a run of the variant in use. */
 int64_t binding_run_begins(const tn_binding *b);
 void binding_run_ended(tn_binding *b, int64_t begin);
+
+/** Forgets the variant in use, and closes all executions. */
+void binding_leave_plan(tn_binding *b);
 
 /** Frees the executions. */
 void binding_close_uses(tn_binding *b);

@@ -65,6 +65,7 @@ static tn_status size_outputs(tn_binding *b) {
 
 static tn_status find_sizes(tn_binding *b) {
   tn_status s = check_all_set(b);
+  if (s == TN_OK) s = binding_choose_plan(b);
   return s == TN_OK ? binding_find_sizes(b) : s;
 }
 

@@ -80,6 +80,7 @@ tn_status binding_check_shape(tn_binding *b, const plan_port *p, tn_shape shape,
                               uint64_t *count) {
   misfits m = {0};
   int64_t value;
+  const tn_plan *plan = binding_ports(b);
   if (shape.rank < 0 || (size_t)shape.rank != p->rank)
     return diag_set(&b->diag, TN_ERR_SHAPE, "input %s has rank %d, not %zu", p->name,
                     (int)shape.rank, p->rank);
@@ -89,8 +90,8 @@ tn_status binding_check_shape(tn_binding *b, const plan_port *p, tn_shape shape,
     const port_size *s = &p->size[k];
     if (s->is_fixed && shape.size[k] != s->offset)
       add_misfit(&m, p, k, shape.size[k], "not %lld, its fixed size", (long long)s->offset);
-    if (s->fact != SIZE_MAX && !solve_size(b->plan, s, shape.size[k], &value))
-      add_unsolved(&m, b->plan, p, k, shape.size[k]);
+    if (s->fact != SIZE_MAX && !solve_size(plan, s, shape.size[k], &value))
+      add_unsolved(&m, plan, p, k, shape.size[k]);
   }
   return refuse_misfits(b, &m);
 }

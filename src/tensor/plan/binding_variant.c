@@ -58,6 +58,12 @@ static void close_dropped(tn_binding *b) {
       close_use(b, i);
 }
 
+void binding_leave_plan(tn_binding *b) {
+  report_time(b);
+  b->is_chosen = false;
+  while (b->n_uses) close_use(b, 0);
+}
+
 void binding_close_uses(tn_binding *b) {
   while (b->n_uses) close_use(b, 0);
   mem_free(&b->context->mem, b->uses, b->cap_uses * sizeof *b->uses);

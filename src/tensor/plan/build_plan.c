@@ -5,6 +5,7 @@
 #include "ir/core/var_names.h"
 #include "ir/transform/copy_graph.h"
 #include "tensor/ops/operators.h"
+#include "tensor/plan/plan_values.h"
 #include "tensor/plan/shared_constants.h"
 #include "tensor/plan/variant_table.h"
 
@@ -258,6 +259,20 @@ static void add_outputs(plan_builder *j) {
   }
 }
 
+static void add_late_outputs(plan_builder *j) {
+  tn_plan *p = j->plan;
+  const plan_late *late = j->g->late;
+  p->ports.outputs = new_ports(p, late->n_outputs);
+  for (size_t i = 0; i < late->n_outputs; i++, p->ports.n_outputs++) {
+    p->ports.outputs[i] = (plan_port){.name = copy_text(p, late->outputs[i]),
+                                      .dtype = late->output_types[i],
+                                      .first_size = j->sizes.n,
+                                      .source = SIZE_MAX,
+                                      .is_late = true};
+    add_name(j, &p->ports.output_of, &p->ports.outputs[i], "outputs");
+  }
+}
+
 /* States. */
 
 static plan_state *add_state(plan_builder *j, state_storage *s) {
@@ -301,13 +316,16 @@ static void build_parts(void *arg) {
   p->name = copy_text(p, j->g->name);
   p->title = j->g->title ? copy_text(p, j->g->title) : p->name;
   p->template.folds_constants = j->g->folds_constants;
-  if (!(j->g->n_outputs + j->g->n_written))
+  if (!(j->g->n_outputs + j->g->n_written) && !j->g->late)
     diag_raise(j->d, TN_ERR_ARGUMENT, "there is neither an output nor a pending assign");
   copy_graph(j);
   list_facts(j);
   pin_facts_of_kernels(j);
   add_buffers(j);
-  add_outputs(j);
+  if (j->g->late)
+    add_late_outputs(j);
+  else
+    add_outputs(j);
   locate_facts(j);
   find_alike(j);
   compile_sizes(j);
@@ -338,6 +356,7 @@ static tn_status open_plan(tn_context *c, const plan_graph *g, diag *d, tn_plan 
     p->context = c;
     p->policy = g->variants;
     p->is_tunable = g->is_tunable;
+    p->first_variant = g->first_variant;
     p->template.ir = own;
     p->template.host = g->host;
     p->template.file = g->file;
@@ -345,6 +364,7 @@ static tn_status open_plan(tn_context *c, const plan_graph *g, diag *d, tn_plan 
     return TN_OK;
   }
   mem_free(&c->mem, p, sizeof *p);
+  if (g->late) g->late->release(g->late->user);
   if (g->host.release) g->host.release(g->host.user);
   if (g->file.release) g->file.release(g->file.user);
   return diag_set(d, TN_ERR_MEMORY, "out of memory");
@@ -362,7 +382,8 @@ tn_status plan_build(tn_context *c, const plan_graph *g, diag *d, tn_plan **out)
   arena_free(&work);
   p->arena.diag = NULL;
   if (s == TN_OK && !shared_constants_open(p)) s = diag_set(d, TN_ERR_MEMORY, "out of memory");
-  if (s == TN_OK) s = variant_table_open(p, d);
+  if (s != TN_OK && g->late) g->late->release(g->late->user);
+  if (s == TN_OK) s = g->late ? plan_values_open(p, g->late, d) : variant_table_open(p, d);
   if (s == TN_OK)
     *out = p;
   else
@@ -373,6 +394,7 @@ tn_status plan_build(tn_context *c, const plan_graph *g, diag *d, tn_plan **out)
 void plan_release(tn_plan *p) {
   if (!p || atomic_fetch_sub_explicit(&p->count, 1, memory_order_acq_rel) > 1) return;
   variant_table_close(p);
+  plan_values_close(p);
   shared_constants_close(p);
   for (size_t i = 0; i < p->n_states; i++) state_storage_release(p->states[i].storage);
   for (size_t i = 0; i < p->n_sources; i++)

@@ -15,7 +15,7 @@ tn_status tn_plan_port(const tn_plan *p, tn_port_kind kind, size_t i, tn_port *p
   const plan_port *from = &ports[i];
   tn_port found = {.size = sizeof found, .name = from->name};
   found.type.dtype = (tn_dtype)from->dtype;
-  found.type.shape.rank = (int32_t)from->rank;
+  found.type.shape.rank = from->is_late ? -1 : (int32_t)from->rank;
   for (size_t k = 0; k < from->rank; k++) {
     const port_size *size = &from->size[k];
     found.type.shape.size[k] = size->number < 0 ? size->min : -1;
@@ -29,13 +29,13 @@ tn_status tn_plan_port(const tn_plan *p, tn_port_kind kind, size_t i, tn_port *p
 }
 
 tn_status tn_binding_port(const tn_binding *b, tn_port_kind kind, size_t i, tn_port *port) {
-  return tn_plan_port(b ? b->plan : NULL, kind, i, port);
+  return tn_plan_port(b ? binding_ports(b) : NULL, kind, i, port);
 }
 
 int64_t tn_binding_find(const tn_binding *b, tn_port_kind kind, const char *name) {
   if (!b || !name || (kind != TN_PORT_INPUT && kind != TN_PORT_OUTPUT)) return -1;
   bool is_input = kind == TN_PORT_INPUT;
-  const plan_port *p =
-      string_map_get(is_input ? &b->plan->ports.input_of : &b->plan->ports.output_of, name);
-  return p ? p - (is_input ? b->plan->ports.inputs : b->plan->ports.outputs) : -1;
+  const plan_ports *ports = &binding_ports(b)->ports;
+  const plan_port *p = string_map_get(is_input ? &ports->input_of : &ports->output_of, name);
+  return p ? p - (is_input ? ports->inputs : ports->outputs) : -1;
 }

@@ -17,6 +17,7 @@
 typedef struct plan_variant plan_variant;
 typedef struct variant_table variant_table;
 typedef struct shared_constants shared_constants;
+typedef struct plan_values plan_values;
 
 /** A size of a port. */
 typedef struct port_size {
@@ -37,6 +38,7 @@ typedef struct plan_port {
   size_t first_size; /* of the plan's `sizes` */
   port_size size[TN_MAX_RANK];
   size_t source; /* of an input: the number of its BUFFER */
+  bool is_late;  /* an output of a late plan: no rank is known */
 } plan_port;
 
 /** A fact, and the first size of an input that determines it. */
@@ -109,11 +111,35 @@ struct tn_plan {
   size_t n_facts, n_states, n_sources;
   plan_template template;
   tn_variants policy;
-  bool is_tunable; /* the template is kept */
+  bool is_tunable;       /* the template is kept */
+  int64_t first_variant; /* the number of the first */
   /* The parts that change, under locks of their own: */
   variant_table *variants;
   shared_constants *constants;
+  plan_values *values; /* of a late plan (plan_values.h), which has no variants; else NULL */
 };
+
+/** The value of an input in a run. */
+typedef struct plan_value {
+  int64_t size[TN_MAX_RANK];
+  size_t count;
+  void *data; /* of the port's type; NULL: not read */
+} plan_value;
+
+/** The maker of a late plan's graphs, on which elements of inputs decide. */
+typedef struct plan_late {
+  const char *const *outputs; /* names */
+  const dtype *output_types;
+  size_t n_outputs;
+  const bool *wanted; /* by input: its value is needed */
+  /* Makes the plan for the values of inputs, whose ports are those of the late plan, and with
+     `of_sizes` for their sizes as well. Where it needs more values it sets these in `wanted`, and
+     *out to NULL. Any thread. */
+  tn_status (*make)(void *user, const tn_plan *late, const plan_value values[], bool of_sizes,
+                    int64_t first_variant, bool wanted[], diag *d, tn_plan **out);
+  void (*release)(void *user);
+  void *user; /* passes to the plan */
+} plan_late;
 
 /** A graph to be made a plan. The plan copies all but the memory, storages and functions that it
     refers to. */
@@ -134,6 +160,8 @@ typedef struct plan_graph {
   bool folds_constants; /* the memory of BUFFERs never changes */
   tn_variants variants;
   bool is_tunable;
+  int64_t first_variant;
+  const plan_late *late; /* of a late plan, whose graph has inputs alone */
   plan_source (*source_of)(void *user, const node *buffer); /* may raise */
   void *user;
   executable_host host; /* passes to the plan */

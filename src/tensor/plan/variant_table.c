@@ -371,6 +371,7 @@ tn_status variant_table_open(tn_plan *p, diag *d) {
   t->plan = p;
   t->job.run = compile_due;
   t->now = clock_now_ns;
+  t->n_made = p->first_variant;
   for (size_t i = 0; i < MOST_TRACKED_FACTS; i++) t->tracked[i].facts = facts + i * p->n_facts;
   mutex_init(&t->compiling);
   mutex_init(&t->lock);

@@ -109,4 +109,18 @@ def loop(version, rng):
         yield with_outputs(one("Loop", const(7), np.array(on), In(start), body=UNTIL), "s")
 
 
-OPERATORS = {"Scan": scan, "Loop": loop}
+# ---- If ----
+
+def branch(*shape):
+    """Makes a branch whose result has a shape of its own; other shapes have other values."""
+    values = helper.make_tensor("w", FLOAT, shape, np.arange(np.prod(shape), dtype=F32) + len(shape))
+    return body([("Identity", "w", "y", {})], [], [("y", FLOAT, list(shape))], [values])
+
+
+def branches(version, rng):
+    for on in (True, False):
+        for condition in (const(on, bool), const([on], bool), np.array(on)):
+            yield one("If", condition, then_branch=branch(3), else_branch=branch(2, 2))
+
+
+OPERATORS = {"Scan": scan, "Loop": loop, "If": branches}

@@ -64,6 +64,8 @@ class Library(Tenon):
         self.declare("binding_type", [p, text], Type)
         self.declare("binding_read", [p, text, ctypes.c_int, p, size])
         self.declare("binding_message", [p], text)
+        self.declare("binding_variant", [p], ctypes.c_int64)
+        self.declare("binding_carry", [p, text, text])
         self.declare("binding_free", [p], None)
 
     def message(self):
@@ -74,13 +76,13 @@ class Library(Tenon):
         function = getattr(self.lib, "tn_" + name)
         function.argtypes, function.restype = arguments, result
 
-    def load(self, source, sizes=(), variants=0):
+    def load(self, source, sizes=(), variants=0, copy=False):
         """Loads a model from a path or from a file's bytes; `sizes` lists pairs (name, known), and
         `variants` is one of tn_variants."""
         model = ctypes.c_void_p()
         known = (ModelSize * len(sizes))(*[model_size(*s) for s in sizes])
-        desc = ModelDesc(ctypes.sizeof(ModelDesc), None, False, known, len(sizes), None, variants)
-        desc, model_at = ctypes.byref(desc) if sizes or variants else None, ctypes.byref(model)
+        desc = ModelDesc(ctypes.sizeof(ModelDesc), None, copy, known, len(sizes), None, variants)
+        desc, model_at = ctypes.byref(desc) if sizes or variants or copy else None, ctypes.byref(model)
         if isinstance(source, bytes):
             s = self.lib.tn_model_load_bytes(self.context, source, len(source), desc, model_at)
         else:
@@ -96,11 +98,11 @@ class Model:
         self.library, self.lib, self.handle = library, library.lib, handle
 
     def ports(self, kind):
-        """Returns [(name, NumPy type, [sizes as text])]."""
+        """Returns [(name, NumPy type or None, [sizes as text])]."""
         found, port = [], Port(size=ctypes.sizeof(Port))
         while self.lib.tn_model_port(self.handle, kind, len(found), ctypes.byref(port)) == 0:
             sizes = [port.sizes[i].decode() for i in range(port.type.shape.rank)]
-            found.append((port.name.decode(), NUMPY[port.type.dtype], sizes))
+            found.append((port.name.decode(), NUMPY.get(port.type.dtype), sizes))
         return found
 
     def bounds(self):

@@ -155,7 +155,18 @@ REFUSED = {
     "branches": (
         model(helper.make_node("If", ["x"], ["y"], name="the If", **{
             name: helper.make_graph([], name, [], []) for name in ("then_branch", "else_branch")})),
-        "ERR_UNSUPPORTED", ["If", "'the If'", "branches are not supported", "onnxsim"]),
+        "ERR_DTYPE", ["If", "'the If'", "'x' is f32, expected bool"]),
+    "branches that data takes": (
+        model(node("IsNaN", "x", "n"), helper.make_node("If", ["n"], ["y"], name="the If", **{
+            name: helper.make_graph([], name, [], []) for name in ("then_branch", "else_branch")}),
+              inputs=ports(("x", FLOAT, []))),
+        "ERR_UNSUPPORTED", ["'the If'", "'n'", "when the model runs"]),
+    "an operator of the branch that is taken": (
+        model(helper.make_node("If", ["c"], ["y"], name="the If", **{
+            name: helper.make_graph([node(op, "x", "z")], name, [], [onnx.ValueInfoProto(name="z")])
+            for name, op in (("then_branch", "Det"), ("else_branch", "Exp"))}),
+              weights=[("c", np.array(True))]),
+        "ERR_UNSUPPORTED", ["'the If'", "'the Det'", "not supported"]),
     "operators of another domain": (
         model(helper.make_node("Fused", ["x"], ["y"], name="mine", domain="com.example"),
               domains=[("com.example", 3)]),
@@ -201,7 +212,7 @@ REFUSED = {
         model(node("Reshape", "x to", "y"), weights=[("to", np.array([-1, -1]))]), "ERR_SHAPE",
         ["'the Reshape'", "-1"]),
     "a shape known only by running": (
-        model(node("Reshape", "x to", "y"), inputs=ports(("x", FLOAT, [8]), ("to", INT64, [2]))),
+        model(node("ArgMax", "x", "to"), node("Reshape", "x to", "y"), inputs=ports(("x", FLOAT, [8]))),
         "ERR_UNSUPPORTED", ["'the Reshape'", "'to'", "runs", "make it an initializer"]),
     "an axis that is not there": (model(node("Concat", "x x", "y", axis=5)), "ERR_SHAPE",
                                   ["'the Concat'", "5"]),
@@ -308,12 +319,12 @@ REFUSED = {
               node("Range", "5 l 5", "y"), weights=[("5", np.array(5, np.uint64))]),
         "ERR_UNSUPPORTED", ["'the Range'", "when the model runs"]),
     "a range of data": (
-        model(node("Range", "a x b", "y"), weights=[("a", np.array(0.0, np.float32)),
+        model(node("Exp", "x", "e"), node("Range", "a e b", "y"), weights=[("a", np.array(0.0, np.float32)),
                                                     ("b", np.array(1.0, np.float32))],
               inputs=ports(("x", FLOAT, []))),
         "ERR_UNSUPPORTED", ["'the Range'", "when the model runs"]),
     "an axis that is data": (
-        model(node("CumSum", "x a", "y"), inputs=ports(("x", FLOAT, [3]), ("a", INT64, []))),
+        model(node("ArgMax", "x", "a"), node("CumSum", "x a", "y"), inputs=ports(("x", FLOAT, [3]))),
         "ERR_UNSUPPORTED", ["'the CumSum'", "'a'", "when the model runs"]),
     "sizes below zero": (
         model(node("Resize", "x none none to", "y", axes=[1]), inputs=ports(("x", FLOAT, [3, 4])),
@@ -390,9 +401,9 @@ REFUSED = {
         model(node("Dropout", "x r t", "y"), weights=[("r", np.array(0.5, np.float32)), ("t", np.array(True))]),
         "ERR_UNSUPPORTED", ["'the Dropout'", "training_mode is set"]),
     "dropout that may be in training": (
-        model(node("Dropout", "x r t", "y"), weights=[("r", np.array(0.5, np.float32))],
-              inputs=ports(("x", FLOAT, [4]), ("t", BOOL, []))),
-        "ERR_UNSUPPORTED", ["'the Dropout'", "training_mode", "runs", "initializer that is false"]),
+        model(node("ArgMax", "x", "i"), node("Cast", "i", "t", to=BOOL), node("Dropout", "x r t", "y"),
+              weights=[("r", np.array(0.5, np.float32))], inputs=ports(("x", FLOAT, [4]))),
+        "ERR_UNSUPPORTED", ["'the Dropout'", "mode", "runs", "initializer"]),
     "statistics in training": (
         model(node("BatchNormalization", "x w w w w", "y", training_mode=1), opset=15,
               inputs=ports(("x", FLOAT, [1, 3])), weights=[("w", np.ones(3, np.float32))]),

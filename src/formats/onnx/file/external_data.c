@@ -124,6 +124,13 @@ void onnx_tensor_drop_pages(const onnx_model *m, const onnx_tensor *t) {
   }
 }
 
+tn_status onnx_model_detach(onnx_model *m, diag *d) {
+  tn_status s = file_map_detach(&m->file, d);
+  for (size_t i = 0; i < m->external_files.n && s == TN_OK; i++)
+    s = file_map_detach(&m->external_files.at[i], d);
+  return s;
+}
+
 void onnx_model_unmap(onnx_model *m) {
   if (!m) return;
   for (size_t i = 0; i < m->external_files.n; i++) file_map_close(&m->external_files.at[i]);

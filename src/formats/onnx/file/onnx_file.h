@@ -242,6 +242,9 @@ tn_status onnx_map_external_data(onnx_model *m, const char *folder, arena *a, di
 /** Evicts the pages of a tensor's data if it lies in a mapped file (file_map_evict). */
 void onnx_tensor_drop_pages(const onnx_model *m, const onnx_tensor *t);
 
+/** Replaces the maps of a model's files by copies, so that the files may change. */
+tn_status onnx_model_detach(onnx_model *m, diag *d);
+
 /** Unmaps the files of a model, which invalidates tensor data alone. No effect on NULL. */
 void onnx_model_unmap(onnx_model *m);
 

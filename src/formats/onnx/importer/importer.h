@@ -24,6 +24,12 @@ typedef struct importer_callbacks {
   void *user;
 } importer_callbacks;
 
+/** The sizes that an input has in a run. */
+typedef struct importer_sizes {
+  const char *name; /* of the input; NULL: the end of a list */
+  const int64_t *size;
+} importer_sizes;
+
 /** An input or output of the graph. */
 typedef struct importer_port {
   const onnx_value *port; /* as the file declares it */
@@ -48,9 +54,14 @@ typedef struct import {
   map weights;               /* BUFFER of a weight → onnx_tensor */
   map weights_by_data;       /* address of a weight's data → its BUFFER */
   map nonzero;               /* varying sizes that must not be 0 when the model runs */
-  string_map least;     /* varying size → its minimum, which operators have raised (intptr_t) */
-  string_map bounded;   /* varying sizes of which the caller gave a minimum */
-  size_t n_raises;      /* of minima, each followed by an import of the whole graph */
+  string_map least;   /* varying size → its minimum, which operators have raised (intptr_t) */
+  string_map bounded; /* varying sizes of which the caller gave a minimum */
+  size_t n_raises;    /* of minima, each followed by an import of the whole graph */
+  const onnx_tensor *given; /* values of inputs, under their names */
+  size_t n_given;
+  const importer_sizes *given_sizes; /* of all inputs, or NULL */
+  onnx_names wanted;    /* inputs whose elements the current node asked for, but only a run knows */
+  bool wants_more;      /* and it asked for what does not follow from such inputs alone */
   node_list sizes_used; /* sizes that the current node read from shape tensors */
   VEC(importer_port) inputs, outputs;
   bool is_told;      /* the caller says itself how sizes are constrained */
@@ -67,6 +78,12 @@ typedef struct importer_value {
 /** The largest value of a varying size. Models write far larger numbers to say "to the end". */
 enum { ONNX_SIZE_MAX = TN_MODEL_SIZE_MAX };
 
+/** The greatest number of elements of an input that operators may ask for. */
+enum { ONNX_ELEMENTS_MAX = 256 };
+
+/** True if a failed import may succeed once the inputs in `wanted` are given. */
+bool importer_waits_for_values(const import *m);
+
 /** Imports the whole graph; the caller has set `b`, `callbacks` and the size constraints. Dynamic
     dimensions of inputs become variables, without small values that no operator that needs more
     could take, unless the caller gave a minimum above 0. Raises TN_ERR_UNSUPPORTED with all
@@ -81,6 +98,9 @@ const node *importer_size_at_run(const import *m, ir *g, const node *var);
 /** Appends a line for each operator of the model that is not supported, with the reason and some
     nodes: "Det (ai.onnx, opset 13): the operator is not supported: node 'a', 'b'". */
 void report_unsupported_operators(const onnx_model *model, str *report);
+
+/** The reason why a node cannot be imported (static text); NULL if there is none known. */
+const char *onnx_unsupported_reason(const onnx_node *n, int64_t opset);
 
 /** The name of a node for messages: its own, or its first output's. */
 const char *onnx_node_name(const onnx_node *n);
@@ -141,9 +161,9 @@ const onnx_tensor *onnx_tensor_attribute(const onnx_call *c, const char *name);
 /** A required graph attribute. */
 const onnx_graph *onnx_graph_attribute(const onnx_call *c, const char *name);
 
-/** Imports a node's graph attribute as the body of a loop. `in` and `out` have one value for each
-    input and output of the graph; other names resolve in the enclosing graphs. */
-void onnx_import_loop_body(onnx_call *c, const onnx_graph *g, const value in[], value out[]);
+/** Imports a node's graph attribute, as the body of a loop or a branch. `in` and `out` have one
+   value for each input and output of the graph; other names resolve in the enclosing graphs. */
+void onnx_import_body(onnx_call *c, const onnx_graph *g, const value in[], value out[]);
 
 /** Creates the range of a loop; raises if loops are nested too deep. */
 const node *onnx_loop_range(onnx_call *c, const node *trip_count);
@@ -161,6 +181,10 @@ const int64_t *onnx_static_ints(onnx_call *c, size_t input, size_t *n);
 /** The constant elements of a float input of rank 0 or 1. Raises TN_ERR_UNSUPPORTED if they depend
     on data. */
 const double *onnx_static_floats(onnx_call *c, size_t input, size_t *n);
+
+/** The value of a bool input of one element, or of one that is absent. Raises TN_ERR_UNSUPPORTED if
+    it depends on data. */
+bool onnx_static_bool(onnx_call *c, size_t input, bool absent);
 
 /** A constant tensor as a value. */
 value onnx_constant_tensor(onnx_call *c, const onnx_tensor *t);

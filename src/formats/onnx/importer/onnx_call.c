@@ -154,6 +154,23 @@ const double *onnx_static_floats(onnx_call *c, size_t input, size_t *n) {
   return floats;
 }
 
+bool onnx_static_bool(onnx_call *c, size_t input, bool absent) {
+  size_t n;
+  if (!onnx_has_input(c, input)) return absent;
+  if (c->inputs[input].node->dtype != DT_BOOL)
+    onnx_fail(c, TN_ERR_DTYPE, "input '%.200s' is %s, expected bool", c->node->inputs.at[input],
+              dtype_name((dtype)c->inputs[input].node->dtype));
+  value v = onnx_scalar_input(c, input);
+  builder *b = onnx_builder(c);
+  value one = build_cast(b, build_int(b, 1), DT_I64), zero = build_cast(b, build_int(b, 0), DT_I64);
+  const node *const *e = shape_tensor_elements(c->m, build_where(b, v, one, zero), &n);
+  if (!e || !node_is_const(e[0]))
+    onnx_fail(c, TN_ERR_UNSUPPORTED,
+              "input '%.200s' is known only when the model runs; " ONNX_STATIC_HINT,
+              c->node->inputs.at[input]);
+  return node_int(e[0]) != 0;
+}
+
 const node *onnx_loop_range(onnx_call *c, const node *trip_count) {
   if (c->m->enclosing.n >= LOOP_MAX_DEPTH)
     onnx_fail(c, TN_ERR_UNSUPPORTED, "loops are nested deeper than %d", LOOP_MAX_DEPTH);

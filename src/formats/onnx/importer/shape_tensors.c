@@ -17,7 +17,7 @@
 #include "tensor/ops/expressions.h"
 
 /** Limits of a queried tensor, and of a reduced axis inside of it; shapes are far smaller. */
-enum { MAX_ELEMENTS = 256, MAX_REDUCED = 32 };
+enum { MAX_ELEMENTS = ONNX_ELEMENTS_MAX, MAX_REDUCED = 32 };
 
 /** A query for the elements of a tensor. */
 typedef struct element_query {
@@ -234,6 +234,46 @@ static void query_body(void *arg) {
   q->is_known = true;
 }
 
+/* Inputs whose elements a run may give to another import. */
+
+/** True if an input has few elements: a shape has one axis, whose length may be open. */
+static bool may_be_given(const node *input) {
+  int64_t count = 1;
+  for (size_t i = 0; i < input->rank; i++) {
+    if (!node_is_const(input->dims[i])) return input->rank == 1;
+    if (node_int(input->dims[i]) > ONNX_ELEMENTS_MAX) return false;
+    count *= node_int(input->dims[i]);
+    if (count > ONNX_ELEMENTS_MAX) return false;
+  }
+  return true;
+}
+
+/** True if a node computes with floats: what follows from that is data, and not a shape that a
+   caller gives. */
+static bool computes_floats(const node *x) {
+  bool has_floats = dtype_is_float((dtype)x->dtype) && x->op != OP_BUFFER && x->op != OP_CONST;
+  for (uint32_t i = 0; i < x->n_src; i++) has_floats |= dtype_is_float((dtype)x->src[i]->dtype);
+  return has_floats && x->op != OP_CAST && !op_is_movement(x->op);
+}
+
+static const char *name_of_input(const import *m, const node *n) {
+  for (size_t i = 0; i < m->inputs.n; i++)
+    if (m->inputs.at[i].node == n) return m->inputs.at[i].port->name;
+  return NULL;
+}
+
+/** Lists the inputs below a value whose elements are unknown. */
+static void want_inputs(import *m, const node *n) {
+  node_list order = topo_sort(m->b.arena, &n, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *x = order.at[i];
+    const char *input = x->op == OP_BUFFER ? name_of_input(m, x) : NULL;
+    m->wants_more |= x->op == OP_CARRY || x->op == OP_RESULT || computes_floats(x) ||
+                     (input && !may_be_given(x));
+    if (input) vec_push(m->b.arena, &m->wanted, input);
+  }
+}
+
 static const node *const *query_elements(import *m, value v, bool as_constant, size_t *n) {
   element_query q = {.m = m, .v = v, .as_constant = as_constant};
   if (v.node->rank > 1 || !(as_constant || dtype_is_int((dtype)v.node->dtype))) return NULL;
@@ -243,6 +283,7 @@ static const node *const *query_elements(import *m, value v, bool as_constant, s
   ir_free(q.g);
   if (s != TN_OK) diag_rethrow(m->b.diag);
   *n = q.n;
+  if (!q.is_known) want_inputs(m, v.node);
   return q.is_known ? q.elements : NULL;
 }
 

@@ -82,11 +82,10 @@ void onnx_Clip(onnx_call *c) {
 void onnx_Dropout(onnx_call *c) {
   builder *b = onnx_builder(c);
   value x = onnx_input(c, 0);
-  if (onnx_has_input(c, 2) && !node_is_bits(onnx_scalar_input(c, 2).node, 0))
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "training_mode is %s",
-              node_is_const(onnx_scalar_input(c, 2).node)
-                  ? "set, but only inference is supported; export the model for inference"
-                  : "known only when the model runs; make it an initializer that is false");
+  if (onnx_static_bool(c, 2, false))
+    onnx_fail(c, TN_ERR_UNSUPPORTED,
+              "training_mode is set, but only inference is supported; export the model for "
+              "inference");
   sizes s = sizes_of(x.node);
   c->outputs[0] = x;
   if (c->version >= 10 && onnx_wants_output(c, 1)) c->outputs[1] = build_full(b, &s, DT_BOOL, 1);

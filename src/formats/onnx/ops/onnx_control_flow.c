@@ -1,4 +1,6 @@
-/* ONNX Scan and Loop: the body graph is imported once, over a loop range; loop-carried values
+/* ONNX If: the branch that its condition takes, which is constant, is imported in its place.
+
+   ONNX Scan and Loop: the body graph is imported once, over a loop range; loop-carried values
    become loop states, scan outputs emitted values. A Loop with a condition runs to its maximal trip
    count and freezes its states once the condition is false, so only loops with a known maximum are
    supported. */
@@ -149,7 +151,7 @@ void onnx_Scan(onnx_call *c) {
     const node *index = build_loop_index(l.b, l.range, backward);
     l.in[l.n_states + i] = build_loop_entry(l.b, read_scan_input(&l, i, n_scan_inputs), index);
   }
-  onnx_import_loop_body(c, l.body, l.in, l.out);
+  onnx_import_body(c, l.body, l.in, l.out);
   check_states(&l, l.out);
   value *results = alloc_values(&l, l.n_states + l.n_scan_outputs);
   build_loop(l.b, l.range, l.inits, l.out, l.n_states, l.out + l.n_states, scan_output_indices(&l),
@@ -224,7 +226,7 @@ void onnx_Loop(onnx_call *c) {
   const node *index = build_loop_index(l.b, l.range, false);
   l.in[0] = value_of(ir_cast(l.b->ir, index, DT_I64));
   l.in[1] = bool_constant(&l, true); /* the condition holds in every iteration that counts */
-  onnx_import_loop_body(c, l.body, l.in, l.out);
+  onnx_import_body(c, l.body, l.in, l.out);
   const value *next_states = l.out + 1;
   check_states(&l, next_states);
   value *results = alloc_values(&l, l.n_states + l.n_scan_outputs + 1);
@@ -237,4 +239,18 @@ void onnx_Loop(onnx_call *c) {
     build_loop(l.b, l.range, l.inits, next_states, l.n_states, next_states + l.n_states, indices,
                l.n_scan_outputs, results);
   set_outputs(&l, results);
+}
+
+/* If. */
+
+void onnx_If(onnx_call *c) {
+  const char *name = onnx_static_bool(c, 0, false) ? "then_branch" : "else_branch";
+  const onnx_graph *g = onnx_graph_attribute(c, name);
+  if (g->inputs.n || g->outputs.n != c->n_outputs)
+    onnx_fail(c, TN_ERR_FORMAT,
+              "%s has %zu inputs and %zu outputs, expected none and %zu, those of the node", name,
+              g->inputs.n, g->outputs.n, c->n_outputs);
+  value *out = arena_calloc(onnx_builder(c)->arena, g->outputs.n + 1, sizeof *out);
+  onnx_import_body(c, g, NULL, out);
+  for (size_t i = 0; i < c->n_outputs; i++) c->outputs[i] = out[i];
 }

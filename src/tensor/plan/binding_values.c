@@ -1,0 +1,86 @@
+/* Bindings of late plans: reads the values that decide on the graph, and takes the plan for them.
+ */
+#include "device/memory/buffer_resize.h"
+#include "device/memory/span.h"
+#include "tensor/plan/binding.h"
+#include "tensor/plan/plan_values.h"
+
+#include <string.h>
+
+enum { MOST_ELEMENTS = 256 };
+
+/** Reads an input through a buffer, which converts its type. */
+static tn_status read_converted(tn_binding *b, bound_input *in, dtype t, void *out) {
+  tn_span span;
+  tn_buffer *memory = in->carried_memory;
+  tn_status s = TN_OK;
+  if (!memory) {
+    s = buffer_reserve(b->context->device, &in->copy, in->count * dtype_bytes(t), &b->diag);
+    memory = in->copy;
+  }
+  if (s == TN_OK) s = buffer_span(memory, &span, &b->diag);
+  if (s == TN_OK && !in->carried_memory)
+    s = span_write(&span, t, in->dtype, in->data, (size_t)in->count, &b->diag);
+  return s == TN_OK ? span_read(&span, t, t, out, (size_t)in->count, &b->diag) : s;
+}
+
+static tn_status read_value(void *user, size_t i, bool sizes_alone, plan_value *v) {
+  tn_binding *b = user;
+  bound_input *in = &b->inputs[i];
+  const plan_port *port = &b->late->ports.inputs[i];
+  memcpy(v->size, in->size, port->rank * sizeof *v->size);
+  if (sizes_alone) return TN_OK;
+  if (in->count > MOST_ELEMENTS)
+    return diag_set(&b->diag, TN_ERR_UNSUPPORTED,
+                    "input %s decides on shapes and has %llu elements; at most %d are supported",
+                    port->name, (unsigned long long)in->count, MOST_ELEMENTS);
+  v->count = (size_t)in->count;
+  v->data = mem_calloc(&b->context->mem, v->count * dtype_bytes(port->dtype) + 1, 1);
+  if (!v->data) return diag_set(&b->diag, TN_ERR_MEMORY, "out of memory");
+  return v->count ? read_converted(b, in, port->dtype, v->data) : TN_OK;
+}
+
+/** An output that an input takes over has its rank. */
+static tn_status check_carried(tn_binding *b, const tn_plan *p) {
+  for (size_t i = 0; i < p->ports.n_inputs; i++) {
+    if (!b->inputs[i].carried_output) continue;
+    const plan_port *from = &p->ports.outputs[b->inputs[i].carried_output - 1],
+                    *to = &p->ports.inputs[i];
+    if (from->rank != to->rank || from->dtype != to->dtype)
+      return diag_set(&b->diag, TN_ERR_SHAPE,
+                      "output %s is %s of rank %zu, input %s is %s of rank %zu", from->name,
+                      dtype_name(from->dtype), from->rank, to->name, dtype_name(to->dtype),
+                      to->rank);
+  }
+  return TN_OK;
+}
+
+/** Makes a plan the one in use, and takes the reference to it. */
+static tn_status take_plan(tn_binding *b, tn_plan *p) {
+  const mem *m = &b->context->mem;
+  tn_plan *old = b->plan;
+  int64_t *numbers = mem_calloc(m, binding_numbers(p), sizeof *numbers);
+  tn_status s = numbers ? check_carried(b, p) : diag_set(&b->diag, TN_ERR_MEMORY, "out of memory");
+  if (s != TN_OK) {
+    mem_free(m, numbers, binding_numbers(p) * sizeof *numbers);
+    plan_release(p);
+    return s;
+  }
+  binding_leave_plan(b);
+  mem_free(m, b->facts, binding_numbers(old) * sizeof *b->facts);
+  b->plan = p;
+  binding_set_numbers(b, numbers);
+  b->has_sizes = false;
+  if (old != b->late) plan_release(old);
+  return TN_OK;
+}
+
+tn_status binding_choose_plan(tn_binding *b) {
+  tn_plan *p;
+  if (!b->late) return TN_OK;
+  tn_status s = plan_values_find(b->late, read_value, b, &b->diag, &p);
+  if (s != TN_OK) return s;
+  if (p != b->plan) return take_plan(b, p);
+  plan_release(p); /* the binding has a reference */
+  return s;
+}

@@ -1,0 +1,211 @@
+/* The plans of a late plan. Which inputs are needed is learnt as plans are made: each tells what
+   more it needs, and none that exists is made wrong by that, as it is kept with all values that it
+   was made for. One thread makes plans; others find theirs meanwhile. */
+#include "tensor/plan/plan_values.h"
+
+#include "base/thread.h"
+#include "tensor/plan/variant_table.h"
+
+#include <string.h>
+
+/** Numbers of variants that each plan has for its own. */
+enum { NUMBERS_OF_PLAN = 1 << 16 };
+
+typedef struct plan_of_values {
+  tn_plan *plan;
+  plan_value *values; /* by input */
+  bool of_sizes;      /* made for the sizes of all inputs */
+  uint64_t last_used;
+} plan_of_values;
+
+struct plan_values {
+  plan_late late; /* its lists are not kept */
+  mutex making;   /* held while a plan is made */
+  mutex lock;     /* of all that follows */
+  bool *wanted;   /* by input */
+  plan_of_values at[MOST_EXACT_VARIANTS];
+  size_t n;
+  int64_t n_made;
+  uint64_t n_uses;
+};
+
+/* Values. */
+
+static void free_values(const tn_plan *p, plan_value values[]) {
+  const mem *m = &p->context->mem;
+  for (size_t i = 0; values && i < p->ports.n_inputs; i++)
+    mem_free(m, values[i].data, values[i].count * dtype_bytes(p->ports.inputs[i].dtype) + 1);
+  mem_free(m, values, p->ports.n_inputs * sizeof *values);
+}
+
+/** True if a run's values are those that a plan was made for. */
+static bool has_values(const tn_plan *p, const plan_of_values *made, const plan_value values[]) {
+  for (size_t i = 0; i < p->ports.n_inputs; i++) {
+    const plan_value *a = &made->values[i], *b = &values[i];
+    bool has_sizes = !memcmp(a->size, b->size, p->ports.inputs[i].rank * sizeof *a->size);
+    if ((made->of_sizes || a->data) && !has_sizes) return false;
+    if (!a->data) continue;
+    if (!b->data) return false;
+    if (memcmp(a->data, b->data, a->count * dtype_bytes(p->ports.inputs[i].dtype))) return false;
+  }
+  return true;
+}
+
+/** Reads what is wanted and was not read yet. */
+static tn_status read_wanted(tn_plan *p, plan_value_reader read, void *user, plan_value values[]) {
+  plan_values *k = p->values;
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++) {
+    mutex_lock(&k->lock);
+    bool is_wanted = k->wanted[i];
+    mutex_unlock(&k->lock);
+    if (is_wanted && !values[i].data) s = read(user, i, false, &values[i]);
+  }
+  return s;
+}
+
+/* Plans. */
+
+static tn_plan *find_made(tn_plan *p, const plan_value values[]) {
+  plan_values *k = p->values;
+  tn_plan *found = NULL;
+  mutex_lock(&k->lock);
+  for (size_t i = 0; i < k->n && !found; i++) {
+    if (!has_values(p, &k->at[i], values)) continue;
+    found = k->at[i].plan;
+    k->at[i].last_used = ++k->n_uses;
+    atomic_fetch_add_explicit(&found->count, 1, memory_order_relaxed);
+  }
+  mutex_unlock(&k->lock);
+  return found;
+}
+
+/** Keeps a plan with the values, which it takes over, in the place of the one used least recently
+    where there are many. */
+static void keep_plan(tn_plan *p, tn_plan *made, plan_value values[], bool of_sizes) {
+  plan_values *k = p->values;
+  plan_of_values old = {0};
+  atomic_fetch_add_explicit(&made->count, 1, memory_order_relaxed);
+  mutex_lock(&k->lock);
+  size_t at = k->n;
+  if (k->n == MOST_EXACT_VARIANTS) {
+    at = 0;
+    for (size_t i = 1; i < k->n; i++)
+      if (k->at[i].last_used < k->at[at].last_used) at = i;
+    old = k->at[at];
+  } else {
+    k->n++;
+  }
+  k->at[at] = (plan_of_values){made, values, of_sizes, ++k->n_uses};
+  mutex_unlock(&k->lock);
+  plan_release(old.plan);
+  free_values(p, old.values);
+}
+
+static tn_status check_ports(const tn_plan *p, const tn_plan *made, diag *d) {
+  bool agree = made->ports.n_inputs == p->ports.n_inputs &&
+               made->ports.n_outputs == p->ports.n_outputs && !made->n_states;
+  return agree ? TN_OK : diag_set(d, TN_ERR_INTERNAL, "a plan has other ports than its late plan");
+}
+
+/** Makes the plan for values; *out is NULL if it needs more of them. Where nodes do not fit
+   together for all sizes, it is made for those of the run. */
+static tn_status make_plan(tn_plan *p, const plan_value values[], bool *of_sizes, diag *d,
+                           tn_plan **out) {
+  plan_values *k = p->values;
+  const mem *m = &p->context->mem;
+  size_t n = p->ports.n_inputs;
+  bool *wanted = mem_calloc(m, n + 1, sizeof *wanted), wants_more = false;
+  *out = NULL;
+  if (!wanted) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  int64_t first = k->n_made++ * NUMBERS_OF_PLAN;
+  *of_sizes = false;
+  tn_status s = k->late.make(k->late.user, p, values, false, first, wanted, d, out);
+  if (s != TN_OK && s != TN_ERR_MEMORY && s != TN_ERR_CANCELLED) {
+    diag_clear(d);
+    *of_sizes = true;
+    s = k->late.make(k->late.user, p, values, true, first, wanted, d, out);
+  }
+  if (s == TN_OK && *out) s = check_ports(p, *out, d);
+  mutex_lock(&k->lock);
+  for (size_t i = 0; i < n && s == TN_OK; i++) {
+    wants_more |= wanted[i] && !values[i].data;
+    k->wanted[i] |= wanted[i];
+  }
+  mutex_unlock(&k->lock);
+  mem_free(m, wanted, (n + 1) * sizeof *wanted);
+  if (s == TN_OK && !*out && !wants_more)
+    s = diag_set(d, TN_ERR_INTERNAL, "a plan waits for values that it was given");
+  if (s != TN_OK) plan_release(*out);
+  return s;
+}
+
+/** Finds or makes the plan; without one the loop of the caller reads more values. */
+static tn_status find_or_make(tn_plan *p, plan_value **values, diag *d, tn_plan **out) {
+  tn_status s = TN_OK;
+  bool of_sizes = false;
+  *out = find_made(p, *values);
+  if (*out) return s;
+  mutex_lock(&p->values->making);
+  *out = find_made(p, *values); /* another run may have made it */
+  if (!*out) {
+    s = make_plan(p, *values, &of_sizes, d, out);
+    if (s == TN_OK && *out) {
+      keep_plan(p, *out, *values, of_sizes);
+      *values = NULL;
+    }
+  }
+  mutex_unlock(&p->values->making);
+  if (s != TN_OK) *out = NULL;
+  return s;
+}
+
+tn_status plan_values_find(tn_plan *p, plan_value_reader read, void *user, diag *d, tn_plan **out) {
+  plan_value *values = mem_calloc(&p->context->mem, p->ports.n_inputs, sizeof *values);
+  *out = NULL;
+  tn_status s = values ? TN_OK : diag_set(d, TN_ERR_MEMORY, "out of memory");
+  for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++) s = read(user, i, true, &values[i]);
+  while (s == TN_OK && !*out) {
+    s = read_wanted(p, read, user, values);
+    if (s == TN_OK) s = find_or_make(p, &values, d, out);
+  }
+  free_values(p, values);
+  return s;
+}
+
+/* Opening. */
+
+tn_status plan_values_open(tn_plan *p, const plan_late *late, diag *d) {
+  const mem *m = &p->context->mem;
+  plan_values *k = mem_calloc(m, 1, sizeof *k);
+  bool *wanted = mem_calloc(m, p->ports.n_inputs + 1, sizeof *wanted);
+  if (!k || !wanted) {
+    mem_free(m, k, sizeof *k);
+    mem_free(m, wanted, (p->ports.n_inputs + 1) * sizeof *wanted);
+    late->release(late->user);
+    return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  }
+  p->values = k;
+  k->late = (plan_late){.make = late->make, .release = late->release, .user = late->user};
+  k->wanted = wanted;
+  for (size_t i = 0; i < p->ports.n_inputs; i++) wanted[i] = late->wanted[i];
+  mutex_init(&k->making);
+  mutex_init(&k->lock);
+  return TN_OK;
+}
+
+void plan_values_close(tn_plan *p) {
+  const mem *m = &p->context->mem;
+  plan_values *k = p->values;
+  if (!k) return;
+  for (size_t i = 0; i < k->n; i++) {
+    plan_release(k->at[i].plan);
+    free_values(p, k->at[i].values);
+  }
+  k->late.release(k->late.user);
+  mutex_free(&k->making);
+  mutex_free(&k->lock);
+  mem_free(m, k->wanted, (p->ports.n_inputs + 1) * sizeof *k->wanted);
+  mem_free(m, k, sizeof *k);
+  p->values = NULL;
+}

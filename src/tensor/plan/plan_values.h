@@ -1,0 +1,22 @@
+/* Late plans: elements of inputs decide on the graph, as the shape that a Reshape takes from one. A
+   late plan has ports and no graph; the plan of a run is made for the values of the inputs that are
+   needed, and kept with them; where that fails, for the sizes of all inputs as well. Plans used
+   least recently go first. */
+#ifndef TENON_TENSOR_PLAN_PLAN_VALUES_H
+#define TENON_TENSOR_PLAN_PLAN_VALUES_H
+
+#include "tensor/plan/plan.h"
+
+/** Makes a plan late; what is in `late` passes to it, whatever the outcome. */
+tn_status plan_values_open(tn_plan *p, const plan_late *late, diag *d);
+
+void plan_values_close(tn_plan *p);
+
+/** Reads the sizes of an input, or also its elements, to memory of the context. */
+typedef tn_status (*plan_value_reader)(void *user, size_t input, bool sizes_alone, plan_value *out);
+
+/** Finds the plan for the values of a run's inputs, or makes it; *out has a reference for the
+    caller. */
+tn_status plan_values_find(tn_plan *p, plan_value_reader read, void *user, diag *d, tn_plan **out);
+
+#endif
