@@ -45,7 +45,6 @@ so in all versions, or in those that are named.
   `training_mode`, has to be left out or an initializer that is false.
 - If whose condition is computed from other values than shapes and the elements of inputs below:
   one branch is imported.
-- TopK. Of one element ReduceMax and ArgMax give the same.
 - NonZero, Unique, Compress and NonMaxSuppression, as the sizes of their results depend on data: end
   the model before them, and do the rest in the program that runs it.
 - QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear: take the model before it was quantised.
@@ -71,7 +70,8 @@ kernels cannot fail.
 ## What takes long
 
 - ScatterElements and ScatterND compare each place of the result with each index, so their time is
-  that of the product of both. Few indices, or few places, cost little.
+  that of the product of both. Few indices, or few places, cost little. TopK compares each element of
+  its axis with each.
 - ConvTranspose multiplies the zeros between the elements too where its stride does not divide its
   kernel, as 2 and 3, or with dilations: with strides of 2 along two axes that is four times the work.
 - Pow to other exponents than −3, −2, −1, −0.5, 0.5 and 2 to 6, Sin, Cos and Tan: about ten, and

@@ -214,6 +214,51 @@ def scatter_nd(version, rng):
               some(rng, (2, 4), F32), more=[{"x0": some(rng, (7, 4), F32)}])
 
 
+def scatter(version, rng):
+    x = some(rng, (4, 5, 3), F32)
+    for axis in (0, 1, 2):
+        shape = [4, 5, 3]
+        shape[axis] = 2
+        others = [n for i, n in enumerate(x.shape) if i != axis]
+        places = np.broadcast_to(np.array([0, 2]), [*others, 2])
+        yield one("Scatter", x, np.moveaxis(places, -1, axis).copy(), some(rng, shape, F32), axis=axis)
+    yield one("Scatter", some(rng, (3, 4), I8), np.array([[1, 3]], np.int32), some(rng, (1, 2), I8),
+              axis=1)
+
+
+def top_k(version, rng):
+    def made(x, k, label="", more=(), **attributes):
+        inputs = [x] if version < 10 else [x, const([k])]
+        given = {"k": k} if version < 10 else {}
+        case = one("TopK", *inputs, label=f"k {k} {label}", more=more, **given, **attributes)
+        (op, ins, _, how), = case.nodes
+        case.nodes, case.outputs = [(op, ins, ["y", "z"], how)], ["y", "z"]
+        return case
+    ways = ({}, {"largest": 0}, {"largest": 1, "sorted": 1}) if version >= 11 else ({},)
+    x = some(rng, (3, 5, 4), F32)
+    for way in ways:
+        for axis in (0, 1, 2) + ((-1,) if version >= 11 else ()):
+            for k in (1, x.shape[axis]):
+                yield made(x, k, axis=axis, **way)
+        yield made(x, 2, **way)
+        yield made(np.array([[3, 1, 3, 3, 1, 2], [5, 5, 5, 5, 5, 5]], F32), 4, "with equal ones", **way)
+        yield made(np.array([np.inf, -np.inf, 0, -0.0, 1], F32), 5, "of special values", **way)
+        yield made(some(rng, (2, 40), F64), 7, **way)
+        for t in [I8] + ([I4] if version >= 11 else []):
+            yield made(some(rng, (3, 6), t), 3, **way)
+        yield made(with_batch(some(rng, (3, 6), F32), "n"), 2, "of rows that vary", **way,
+                   more=[{"x0": some(rng, (5, 6), F32)}])
+
+
+def reverse_sequence(version, rng):
+    x = some(rng, (4, 3, 2), F32)
+    yield one("ReverseSequence", x, np.array([4, 1, 2]))
+    yield one("ReverseSequence", x, np.array([3, 1, 2, 3]), time_axis=1, batch_axis=0)
+    yield one("ReverseSequence", some(rng, (4, 3), I8), np.array([1, 4, 3]), time_axis=0, batch_axis=1)
+    yield one("ReverseSequence", In(some(rng, (4, 3, 2), F32), [4, "n", 2]), In(np.array([4, 1, 2]), ["n"]),
+              more=[{"x0": some(rng, (4, 2, 2), F32), "x1": np.array([2, 3])}])
+
+
 def one_hot(version, rng):
     for axis in (None, 0, 1, -1):
         way = {} if axis is None else {"axis": axis}
@@ -241,7 +286,8 @@ OPERATORS = {
     "Size": size, "Range": numbers, "EyeLike": eye, "Split": split, "Tile": tile,
     "Trilu": triangle, "Gather": gather, "GatherElements": gather_elements,
     "GatherND": gather_nd, "ScatterElements": scatter_elements,
-    "ScatterND": scatter_nd, "OneHot": one_hot,
+    "ScatterND": scatter_nd, "OneHot": one_hot, "Scatter": scatter, "TopK": top_k,
+    "ReverseSequence": reverse_sequence,
 }
 
 

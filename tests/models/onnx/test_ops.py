@@ -28,6 +28,7 @@ import operators_contracting
 import operators_elementwise
 import operators_indexing
 import operators_loops
+import operators_losses
 import operators_recurrent
 from cases import Case, In, Runner, const, model_of, one
 from operators import F32, chains, some
@@ -38,7 +39,7 @@ NEWEST = int(re.search(r"ONNX_OPSET_MAX = (\d+)", (SOURCE / "importer/importer.h
 VARIADIC = 65535
 LANGUAGE = (operators_elementwise.OPERATORS | operators_indexing.OPERATORS |
             operators_contracting.OPERATORS | operators_recurrent.OPERATORS |
-            operators_loops.OPERATORS)  # test_ops_language.py
+            operators_loops.OPERATORS | operators_losses.OPERATORS)  # test_ops_language.py
 OPERATORS = operators.OPERATORS | LANGUAGE
 
 
@@ -147,6 +148,28 @@ def check_zeros_of_rows(r):
     loaded.free()
 
 
+def check_legacy_axes(r):
+    """Checks broadcasting as before version 7, which the references do not know."""
+    rng = np.random.default_rng(8)
+    x = some(rng, (2, 3, 4), F32)
+    for shape, axis in (((3,), 1), ((2, 3), 0), ((4,), None), ((3, 4), -2), ((1,), 0)):
+        y = some(rng, shape, F32)
+        given = {} if axis is None else {"axis": axis}
+        model = model_of([one("Sub", x, y, broadcast=1, **given)], 6)
+        loaded = r.library.load(model.SerializeToString())
+        actual = loaded.run({"c0.x0": x, "c0.x1": y})["c0.y"]
+        first = 3 - len(shape) if axis is None else axis % 3
+        expected = x - y.reshape(shape + (1,) * (3 - first - len(shape)))
+        r.check(f"Sub 6: {shape} at axis {axis}", np.array_equal(actual, expected), actual)
+        loaded.free()
+    case = one("Sub", x, some(rng, (4,), F32))
+    try:
+        r.library.load(model_of([case], 6).SerializeToString()).free()
+        r.check("Sub 6: without broadcast", False, "was loaded")
+    except Refused as e:
+        r.check("Sub 6: without broadcast", "broadcast is not set" in e.message, e)
+
+
 FAR = (("i1", -128, 127, 1), ("i1", 127, -128, -100), ("i2", -30000, 30000, 10000),
        ("i4", -2 * 10**9, 2 * 10**9, 10**9), ("i4", 2**31 - 1, -2**31, -2**31),
        ("i8", -9 * 10**18, 9 * 10**18, 4 * 10**18), ("i8", 9 * 10**18, -9 * 10**18, -4 * 10**18),
@@ -185,6 +208,7 @@ def main(folder, wanted, named=False):
         check_inputs(r)
         check_leaves(r)
         check_zeros_of_rows(r)
+        check_legacy_axes(r)
         check_far_ranges(r)
         for opset in (13, 18, NEWEST):
             r.run(list(chains(np.random.default_rng(opset))), opset)

@@ -44,6 +44,30 @@ void onnx_ThresholdedRelu(onnx_call *c) {
   c->outputs[0] = build_where(b, is_above, x, build_int(b, 0));
 }
 
+static value build_swish(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  value x = onnx_input(c, 0), scaled = build_mul(b, x, build_num(b, read_alpha(c, 1)));
+  return build_mul(b, x, build_sigmoid(b, scaled));
+}
+
+void onnx_Swish(onnx_call *c) { c->outputs[0] = build_swish(c); }
+
+void onnx_SwiGLU(onnx_call *c) {
+  onnx_require_same_types(c);
+  c->outputs[0] = build_mul(onnx_builder(c), build_swish(c), onnx_input(c, 1));
+}
+
+void onnx_Shrink(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  value x = onnx_input(c, 0);
+  dtype t = (dtype)x.node->dtype;
+  value lambda = build_num(b, (double)onnx_float_attribute(c, "lambd", 0.5f)),
+        bias = build_num(b, (double)onnx_float_attribute(c, "bias", 0));
+  value is_low = build_lt(b, x, build_neg(b, lambda)), is_high = build_lt(b, lambda, x);
+  value y = build_where(b, is_high, build_sub(b, x, bias), build_int(b, 0));
+  c->outputs[0] = build_cast(b, build_where(b, is_low, build_add(b, x, bias), y), t);
+}
+
 void onnx_HardSigmoid(onnx_call *c) {
   builder *b = onnx_builder(c);
   value y = build_mul(b, onnx_input(c, 0), build_num(b, read_alpha(c, 0.2f)));

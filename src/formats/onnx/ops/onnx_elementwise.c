@@ -2,6 +2,8 @@
    defines another meaning for some types or versions (Div, Mod, Pow, …), with the difference made
    here. */
 #include "formats/onnx/ops/onnx_builders.h"
+#include "ir/index/index_arithmetic.h"
+#include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/operators.h"
 
 #include <math.h>
@@ -9,10 +11,33 @@
 
 #define UNARY(name, build) \
   void onnx_##name(onnx_call *c) { c->outputs[0] = build(onnx_builder(c), onnx_input(c, 0)); }
-#define BINARY(name, build)                                                     \
-  void onnx_##name(onnx_call *c) {                                              \
-    onnx_require_same_types(c);                                                 \
-    c->outputs[0] = build(onnx_builder(c), onnx_input(c, 0), onnx_input(c, 1)); \
+/** Before version 7 broadcasting is asked for: the second operand's axes are the first's from
+   `axis` on, or its last ones. */
+static value second_operand(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  value x = onnx_input(c, 0), y = onnx_input(c, 1);
+  if (c->version >= 7) return y;
+  sizes s = sizes_of(x.node), t = sizes_of(y.node);
+  if (!onnx_int_attribute(c, "broadcast", 0)) {
+    if (!sizes_equal(&s, &t))
+      onnx_fail(c, TN_ERR_SHAPE, "the shapes are %s and %s, and broadcast is not set",
+                sizes_text(b, &s), sizes_text(b, &t));
+    return y;
+  }
+  if (!onnx_has_attribute(c, "axis")) return y;
+  int64_t first = onnx_int_attribute(c, "axis", 0);
+  size_t axis = first == (int64_t)s.rank ? s.rank : onnx_normalise_axis(c, first, s.rank);
+  if (axis + t.rank > s.rank)
+    onnx_fail(c, TN_ERR_SHAPE, "shape %s does not fit in %s from axis %zu on", sizes_text(b, &t),
+              sizes_text(b, &s), axis);
+  while (axis + t.rank < s.rank) t.at[t.rank++] = ix_const(b->ir, 1);
+  return build_reshape(b, y, &t);
+}
+
+#define BINARY(name, build)                                                      \
+  void onnx_##name(onnx_call *c) {                                               \
+    onnx_require_same_types(c);                                                  \
+    c->outputs[0] = build(onnx_builder(c), onnx_input(c, 0), second_operand(c)); \
   }
 
 UNARY(Abs, build_abs)
@@ -69,7 +94,7 @@ static value truncating_div(builder *b, value x, value y) {
 
 void onnx_Div(onnx_call *c) {
   onnx_require_same_types(c);
-  value x = onnx_input(c, 0), y = onnx_input(c, 1);
+  value x = onnx_input(c, 0), y = second_operand(c);
   bool is_int = dtype_is_int((dtype)x.node->dtype);
   c->outputs[0] = (is_int ? truncating_div : build_div)(onnx_builder(c), x, y);
 }
@@ -77,7 +102,7 @@ void onnx_Div(onnx_call *c) {
 /** Pow: the result has the type of the base. */
 void onnx_Pow(onnx_call *c) {
   builder *b = onnx_builder(c);
-  value x = onnx_input(c, 0), y = onnx_input(c, 1);
+  value x = onnx_input(c, 0), y = second_operand(c);
   dtype t = (dtype)x.node->dtype, exponent = (dtype)y.node->dtype;
   if (c->version < 12) onnx_require_same_types(c);
   bool in_f64 = dtype_is_int(t) && dtype_is_float(exponent);

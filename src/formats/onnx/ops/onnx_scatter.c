@@ -1,5 +1,5 @@
-/* ONNX ScatterElements and ScatterND: writes by index tensors, with an optional reduction, by the
-   scatters of tensor/ops. */
+/* ONNX Scatter, ScatterElements and ScatterND: writes by index tensors, with an optional reduction,
+   by the scatters of tensor/ops. */
 #include "formats/onnx/ops/onnx_builders.h"
 #include "tensor/ops/operators.h"
 
@@ -31,6 +31,14 @@ void onnx_ScatterElements(onnx_call *c) {
   check_updates(c, o);
   c->outputs[0] = build_scatter_elements(onnx_builder(c), onnx_input(c, 0), onnx_input(c, 1),
                                          onnx_input(c, 2), onnx_int_attribute(c, "axis", 0), o);
+}
+
+/** Scatter, of which ScatterElements without a reduction took the place. */
+void onnx_Scatter(onnx_call *c) {
+  check_updates(c, OP_SET);
+  c->outputs[0] =
+      build_scatter_elements(onnx_builder(c), onnx_input(c, 0), onnx_input(c, 1), onnx_input(c, 2),
+                             onnx_int_attribute(c, "axis", 0), OP_SET);
 }
 
 void onnx_ScatterND(onnx_call *c) {

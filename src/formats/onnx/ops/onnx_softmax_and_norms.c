@@ -1,5 +1,7 @@
-/* ONNX normalisations (Batch, Instance, Group, Layer, RMS, LRN) and Softmax, LogSoftmax, Hardmax,
-   by the builders of tensor/ops. Only inference is supported: batch statistics are inputs. */
+/* ONNX normalisations (Batch, Instance, Group, Layer, RMS, Lp, MeanVariance, LRN) and Softmax,
+   LogSoftmax, Hardmax, by the builders of tensor/ops. Only inference is supported: batch statistics
+   are inputs. */
+#include "formats/onnx/ops/axis_arguments.h"
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/axes_and_broadcasting.h"
@@ -42,6 +44,33 @@ void onnx_BatchNormalization(onnx_call *c) {
   set_output(c,
              build_batch_norm(onnx_builder(c), onnx_input(c, 0), onnx_input(c, 3), onnx_input(c, 4),
                               onnx_input(c, 1), onnx_input(c, 2), read_epsilon(c)));
+}
+
+/** Divides by the norm of order 1 or 2 along an axis; elements of norm 0 stay 0. */
+void onnx_LpNormalization(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  value x = value_widen(b, onnx_input(c, 0));
+  int64_t p = onnx_int_attribute(c, "p", 2);
+  size_t axis = onnx_normalise_axis(c, onnx_int_attribute(c, "axis", -1), x.node->rank);
+  tn_axes along = {.count = 1, .axis = {(int32_t)axis}};
+  if (p != 1 && p != 2) onnx_fail(c, TN_ERR_FORMAT, "p is %lld, not 1 or 2", (long long)p);
+  value terms = p == 1 ? build_abs(b, x) : build_square(b, x);
+  value norm = build_sum(b, terms, along, true);
+  if (p == 2) norm = build_sqrt(b, norm);
+  value is_zero = build_eq(b, norm, build_int(b, 0));
+  set_output(c, build_where(b, is_zero, build_int(b, 0), build_div(b, x, norm)));
+}
+
+/** Subtracts the mean and divides by the standard deviation, plus 1e-9, over batch and pixels. */
+void onnx_MeanVarianceNormalization(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  value x = value_widen(b, onnx_input(c, 0));
+  const onnx_ints *list = onnx_ints_attribute(c, "axes");
+  tn_axes axes = {.count = 3, .axis = {0, 2, 3}};
+  if (list) axes = axes_from_list(c, list->at, list->n);
+  value apart = build_sub(b, x, build_mean(b, x, axes, true));
+  value deviation = build_std(b, x, axes, 0, true);
+  set_output(c, build_div(b, apart, build_add(b, deviation, build_num(b, 1e-9))));
 }
 
 void onnx_InstanceNormalization(onnx_call *c) {
