@@ -47,8 +47,9 @@ so in all versions, or in those that are named.
   one branch is imported.
 - NonZero, Unique, Compress and NonMaxSuppression, as the sizes of their results depend on data: end
   the model before them, and do the rest in the program that runs it.
-- QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear: take the model before it was quantised.
-  Where weights alone are quantised, onnxsim folds their DequantizeLinear into weights of floats.
+- Quantisation to other numbers than integers of 8 and 16 bits. Products of quantised operands are
+  computed as the file says; where weights alone are quantised, onnxsim folds their DequantizeLinear
+  into weights of floats, which is faster.
 - Outputs of one name, and values given to an initializer that is an input too.
 - Values that decide sizes, as a Reshape's shape or a Slice's ends, and that are computed from the
   model's data. They are initializers, come of shapes, or are elements of inputs (below); onnxsim

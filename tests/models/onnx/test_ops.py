@@ -29,6 +29,7 @@ import operators_elementwise
 import operators_indexing
 import operators_loops
 import operators_losses
+import operators_quantized
 import operators_recurrent
 from cases import Case, In, Runner, const, model_of, one
 from operators import F32, chains, some
@@ -39,7 +40,8 @@ NEWEST = int(re.search(r"ONNX_OPSET_MAX = (\d+)", (SOURCE / "importer/importer.h
 VARIADIC = 65535
 LANGUAGE = (operators_elementwise.OPERATORS | operators_indexing.OPERATORS |
             operators_contracting.OPERATORS | operators_recurrent.OPERATORS |
-            operators_loops.OPERATORS | operators_losses.OPERATORS)  # test_ops_language.py
+            operators_loops.OPERATORS | operators_losses.OPERATORS |
+            operators_quantized.OPERATORS)  # test_ops_language.py
 OPERATORS = operators.OPERATORS | LANGUAGE
 
 

@@ -1,5 +1,7 @@
-/* ONNX Conv and ConvTranspose by the convolution builders of tensor/ops. */
+/* ONNX Conv, ConvInteger, QLinearConv, CausalConvWithState and ConvTranspose by the convolution
+   builders of tensor/ops. */
 #include "formats/onnx/ops/onnx_builders.h"
+#include "formats/onnx/ops/quantise.h"
 #include "formats/onnx/ops/window_attributes.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/operators.h"
@@ -28,15 +30,92 @@ static value read_bias(const onnx_call *c) {
   return onnx_has_input(c, 2) ? onnx_input(c, 2) : (value){0};
 }
 
-void onnx_Conv(onnx_call *c) {
+static value convolve(onnx_call *c, value x, value w, value bias) {
   builder *b = onnx_builder(c);
-  onnx_require_same_types(c);
-  value x = onnx_input(c, 0), w = onnx_input(c, 1);
   windows win = window_attributes_read(c, x.node, w.node);
   window_attributes_pad(c, &win, x.node);
   tn_conv_desc d = conv_desc(&win, onnx_int_attribute(c, "group", 1));
   if (d.groups >= 1) check_channels(c, x.node, ix_scale(b->ir, w.node->dims[1], d.groups));
-  c->outputs[0] = build_conv(b, x, w, read_bias(c), &d);
+  return build_conv(b, x, w, bias, &d);
+}
+
+void onnx_Conv(onnx_call *c) {
+  onnx_require_same_types(c);
+  c->outputs[0] = convolve(c, onnx_input(c, 0), onnx_input(c, 1), read_bias(c));
+}
+
+/** One number, or one for each channel in a shape that broadcasts to channels and `behind` axes
+ * more.
+ */
+static value align_channels(builder *b, value v, size_t behind) {
+  sizes s = sizes_of(v.node);
+  if (s.rank != 1) return v;
+  if (node_is_bits(s.at[0], 1)) s.rank = 0;
+  for (size_t i = 0; s.rank && i < behind; i++) s.at[s.rank++] = ix_const(b->ir, 1);
+  return build_reshape(b, v, &s);
+}
+
+/** An operand in i32, less its zero point: of weights there may be one for each output channel. */
+static value subtract_zero_point(onnx_call *c, size_t input, size_t zero_input) {
+  builder *b = onnx_builder(c);
+  value x = build_cast(b, onnx_input(c, input), DT_I32);
+  if (!onnx_has_input(c, zero_input)) return x;
+  value zero = build_cast(b, onnx_input(c, zero_input), DT_I32);
+  return build_sub(b, x, align_channels(b, zero, x.node->rank - 1));
+}
+
+void onnx_ConvInteger(onnx_call *c) {
+  value x = subtract_zero_point(c, 0, 2), w = subtract_zero_point(c, 1, 3);
+  c->outputs[0] = convolve(c, x, w, (value){0});
+}
+
+void onnx_QLinearConv(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  value bias = onnx_has_input(c, 8) ? onnx_input(c, 8) : (value){0};
+  value y = convolve(c, subtract_zero_point(c, 0, 2), subtract_zero_point(c, 3, 5), bias);
+  value scale =
+      build_mul(b, onnx_scalar_input(c, 1), align_channels(b, onnx_input(c, 4), y.node->rank - 2));
+  scale = build_div(b, scale, onnx_scalar_input(c, 6));
+  value zero = onnx_scalar_input(c, 7);
+  y = build_mul(b, build_cast(b, y, DT_F32), scale);
+  c->outputs[0] = onnx_quantise(c, y, zero, (dtype)zero.node->dtype);
+}
+
+/** The entries before the input: the state, or zeros. */
+static value read_past(onnx_call *c, const node *size) {
+  builder *b = onnx_builder(c);
+  if (onnx_has_input(c, 3)) return onnx_input(c, 3);
+  sizes s = sizes_of(onnx_input(c, 0).node);
+  s.at[2] = size;
+  return build_full(b, &s, (dtype)onnx_input(c, 0).node->dtype, 0);
+}
+
+/** Convolves each channel with its own kernel over the entries up to each. */
+void onnx_CausalConvWithState(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  onnx_require_same_types(c);
+  value x = onnx_input(c, 0), w = onnx_input(c, 1);
+  const char *activation = onnx_string_attribute(c, "activation", "none");
+  bool is_swish = !strcmp(activation, "silu") || !strcmp(activation, "swish");
+  if (!is_swish && strcmp(activation, "none"))
+    onnx_fail(c, TN_ERR_FORMAT, "activation is '%.50s', not none, silu or swish", activation);
+  if (x.node->rank != 3 || w.node->rank != 3 || !node_is_bits(w.node->dims[1], 1) ||
+      w.node->dims[0] != x.node->dims[1] || !node_is_const(x.node->dims[1]))
+    onnx_fail(c, TN_ERR_SHAPE,
+              "the input is not (batch, channels, length), or there is not one "
+              "kernel for each of a known number of channels");
+  const node *before = ix_add_const(b->ir, w.node->dims[2], -1);
+  if (before->lo < 0) onnx_fail(c, TN_ERR_SHAPE, "the kernel is empty");
+  value past = read_past(c, before);
+  if (past.node->rank != 3 || past.node->dims[2] != before)
+    onnx_fail(c, TN_ERR_SHAPE, "the state does not have the kernel's size less 1 entries");
+  value padded = build_concat(b, (value[]){past, x}, 2, 2);
+  tn_conv_desc d = TN_CONV_DESC_INIT;
+  d.groups = node_int(x.node->dims[1]);
+  value y = build_conv(b, padded, w, read_bias(c), &d);
+  if (is_swish) y = build_mul(b, y, build_sigmoid(b, y));
+  c->outputs[0] = y;
+  c->outputs[1] = build_slice(b, padded, 2, x.node->dims[2], NULL, 1);
 }
 
 /** Sets the cropping (pads) that gives each axis its output size: that of output_shape or (NULL,

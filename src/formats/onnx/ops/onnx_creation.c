@@ -1,7 +1,10 @@
-/* ONNX operators that create tensors from the shape of their input alone: EyeLike, Size. */
+/* ONNX operators that create tensors from the shape of their input alone, EyeLike and Size, or from
+   a number: windows of signals. */
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/build_tensor.h"
+#include "ir/index/index_arithmetic.h"
 #include "tensor/ops/expressions.h"
+#include "tensor/ops/operators.h"
 
 void onnx_EyeLike(onnx_call *c) {
   builder *b = onnx_builder(c);
@@ -20,3 +23,29 @@ void onnx_Size(onnx_call *c) {
   builder *b = onnx_builder(c);
   c->outputs[0] = value_of(ex_size(b, ir_element_count(b->ir, onnx_input(c, 0).node), DT_I64));
 }
+
+/* Windows of n elements: a₀ − a₁·cos(2πi/N) + a₂·cos(4πi/N), where N is n, or n − 1 for a window
+   that is not periodic. */
+
+static void build_window(onnx_call *c, double a0, double a1, double a2) {
+  builder *b = onnx_builder(c);
+  dtype t = onnx_dtype_attribute(c, "output_datatype", DT_F32);
+  size_t n;
+  const node *const *size = onnx_shape_elements(c, 0, &n);
+  if (n != 1) onnx_fail(c, TN_ERR_SHAPE, "input 'size' has %zu elements, expected 1", n);
+  if (size[0]->lo < 0) onnx_fail(c, TN_ERR_SHAPE, "the size may be negative");
+  dtype in = t == DT_F64 ? DT_F64 : DT_F32;
+  bool is_periodic = onnx_int_attribute(c, "periodic", 1) != 0;
+  const node *period = is_periodic ? size[0] : ix_add_const(b->ir, size[0], -1);
+  value count = build_cast(b, value_of(ir_cast(b->ir, period, DT_I64)), in);
+  value i = build_cast(b, build_arange(b, ix_const(b->ir, 0), size[0], 1, DT_I64), in);
+  value angle = build_mul(b, i, build_div(b, build_num(b, 6.283185307179586), count));
+  value y = build_sub(b, build_num(b, a0), build_mul(b, build_cos(b, angle), build_num(b, a1)));
+  value twice = build_cos(b, build_mul(b, angle, build_num(b, 2)));
+  if (a2 != 0) y = build_add(b, y, build_mul(b, twice, build_num(b, a2)));
+  c->outputs[0] = build_cast(b, y, t);
+}
+
+void onnx_HannWindow(onnx_call *c) { build_window(c, 0.5, 0.5, 0); }
+void onnx_HammingWindow(onnx_call *c) { build_window(c, 25.0 / 46, 21.0 / 46, 0); }
+void onnx_BlackmanWindow(onnx_call *c) { build_window(c, 0.42, 0.5, 0.08); }

@@ -1,5 +1,5 @@
-/* ONNX Pad (constant, edge, reflect, wrap; negative pads crop), DepthToSpace and SpaceToDepth. Pads
-   may be computed from shapes, but their signs must be known. */
+/* ONNX Pad (constant, edge, reflect, wrap; negative pads crop), CenterCropPad, DepthToSpace and
+   SpaceToDepth. Pads may be computed from shapes, but their signs must be known. */
 #include "formats/onnx/ops/axis_arguments.h"
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"
@@ -126,6 +126,38 @@ void onnx_Pad(onnx_call *c) {
   memcpy(low.at, p.low, sizeof low.at);
   memcpy(high.at, p.high, sizeof high.at);
   c->outputs[0] = build_pad(onnx_builder(c), x, &low, &high, (tn_pad_mode)m, read_fill(c, x.node));
+}
+
+/* CenterCropPad. */
+
+/** Crops an axis to its middle, or pads it with zeros on both sides. What is odd is at the end. */
+static value centre_axis(onnx_call *c, value x, size_t axis, const node *size) {
+  builder *b = onnx_builder(c);
+  ir *g = b->ir;
+  const node *zero = ix_const(g, 0), *two = ix_const(g, 2), *old = x.node->dims[axis];
+  const node *kept = ix_min(g, old, size);
+  const node *start = ix_floordiv(g, ix_sub(g, old, kept), two), *missing = ix_sub(g, size, kept);
+  sizes low = {.rank = x.node->rank}, high;
+  for (size_t i = 0; i < low.rank; i++) low.at[i] = zero;
+  high = low;
+  low.at[axis] = ix_floordiv(g, missing, two);
+  high.at[axis] = ix_sub(g, missing, low.at[axis]);
+  x = build_slice(b, x, (int64_t)axis, start, ix_add(g, start, kept), 1);
+  return build_pad(b, x, &low, &high, TN_PAD_CONSTANT, build_int(b, 0));
+}
+
+void onnx_CenterCropPad(onnx_call *c) {
+  value x = onnx_input(c, 0);
+  sizes s = shape_argument(c, 1);
+  const onnx_ints *axes = onnx_ints_attribute(c, "axes");
+  size_t n = axes ? axes->n : x.node->rank;
+  if (s.rank != n) onnx_fail(c, TN_ERR_SHAPE, "the shape has %zu sizes, expected %zu", s.rank, n);
+  for (size_t i = 0; i < n; i++) {
+    size_t axis = axes ? onnx_normalise_axis(c, axes->at[i], x.node->rank) : i;
+    shape_argument_check_size(c, &s, i);
+    x = centre_axis(c, x, axis, s.at[i]);
+  }
+  c->outputs[0] = x;
 }
 
 /* DepthToSpace and SpaceToDepth: reshape, permute, reshape between channels and blocks of pixels.

@@ -1,0 +1,126 @@
+/* ONNX quantisation: QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear, and QLinearMatMul.
+   Scales and zero points are one for all elements, one for each entry of an axis, or one for each
+   block of an axis. Integers of 8 and 16 bits. */
+#include "formats/onnx/ops/onnx_builders.h"
+#include "formats/onnx/ops/quantise.h"
+#include "ir/index/index_arithmetic.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/operators.h"
+#include "tensor/ops/type_promotion.h"
+
+/** The numbers of an integer type. */
+typedef struct bounds {
+  int64_t low, high;
+} bounds;
+
+static bounds bounds_of(onnx_call *c, dtype t) {
+  unsigned bits = 8 * (unsigned)dtype_bytes(t);
+  if (!dtype_is_int(t) || bits > 16)
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "numbers are quantised to %s, not to 8 or 16 bits",
+              dtype_name(t));
+  int64_t count = (int64_t)1 << bits;
+  return dtype_is_signed(t) ? (bounds){-count / 2, count / 2 - 1} : (bounds){0, count - 1};
+}
+
+value onnx_quantise(onnx_call *c, value x, value zero, dtype t) {
+  builder *b = onnx_builder(c);
+  bounds k = bounds_of(c, t);
+  value y = build_round(b, value_widen(b, x));
+  if (zero.node) y = build_add(b, y, build_cast(b, zero, (dtype)y.node->dtype));
+  y = build_clip(b, y, build_num(b, (double)k.low), build_num(b, (double)k.high));
+  return build_cast(b, y, t);
+}
+
+/** A scale or a zero point in a shape that broadcasts to x. */
+static value align_parameter(onnx_call *c, size_t input) {
+  builder *b = onnx_builder(c);
+  value v = onnx_input(c, input);
+  sizes s = sizes_of(onnx_input(c, 0).node);
+  int64_t block = onnx_int_attribute(c, "block_size", 0);
+  if (!v.node->rank) return v;
+  if (v.node->rank == 1 && size_equals(v.node->dims[0], 1) && !block)
+    return build_reshape(b, v, &(sizes){0});
+  size_t axis = onnx_normalise_axis(c, onnx_int_attribute(c, "axis", 1), s.rank);
+  if (block > 0) {
+    if (v.node->rank != s.rank)
+      onnx_fail(c, TN_ERR_SHAPE, "input %zu has %u dimensions, expected %zu", input, v.node->rank,
+                s.rank);
+    v = build_repeat(b, v, (int64_t)axis, ix_const(b->ir, block));
+    return build_slice(b, v, (int64_t)axis, ix_const(b->ir, 0), s.at[axis], 1);
+  }
+  if (v.node->rank != 1)
+    onnx_fail(c, TN_ERR_SHAPE, "input %zu has %u dimensions, expected 0 or 1", input, v.node->rank);
+  sizes along = {.rank = s.rank - axis};
+  for (size_t i = 0; i < along.rank; i++) along.at[i] = ix_const(b->ir, 1);
+  along.at[0] = v.node->dims[0];
+  return build_reshape(b, v, &along);
+}
+
+void onnx_QuantizeLinear(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  value scale = align_parameter(c, 1);
+  value zero = onnx_has_input(c, 2) ? align_parameter(c, 2) : (value){0};
+  dtype t = zero.node ? (dtype)zero.node->dtype : DT_U8;
+  dtype asked =
+      onnx_int_attribute(c, "output_dtype", 0) ? onnx_dtype_attribute(c, "output_dtype", t) : t;
+  if (zero.node && asked != t)
+    onnx_fail(c, TN_ERR_DTYPE, "output_dtype is %s, but the zero point is %s", dtype_name(asked),
+              dtype_name(t));
+  dtype in = (dtype)scale.node->dtype;
+  if (onnx_int_attribute(c, "precision", 0)) in = onnx_dtype_attribute(c, "precision", in);
+  value x = build_div(b, build_cast(b, onnx_input(c, 0), in), build_cast(b, scale, in));
+  c->outputs[0] = onnx_quantise(c, x, zero, asked);
+}
+
+void onnx_DequantizeLinear(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  value scale = align_parameter(c, 1), x = onnx_input(c, 0);
+  dtype t = (dtype)scale.node->dtype, from = (dtype)x.node->dtype;
+  if (onnx_int_attribute(c, "output_dtype", 0)) t = onnx_dtype_attribute(c, "output_dtype", t);
+  if (from != DT_I32) bounds_of(c, from);
+  x = build_cast(b, x, DT_I32);
+  if (onnx_has_input(c, 2)) x = build_sub(b, x, build_cast(b, align_parameter(c, 2), DT_I32));
+  scale = value_widen(b, scale);
+  x = build_mul(b, build_cast(b, x, (dtype)scale.node->dtype), scale);
+  c->outputs[0] = build_cast(b, x, t);
+}
+
+/** Quantises to u8 by the range of all elements, which includes 0. */
+void onnx_DynamicQuantizeLinear(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  value x = onnx_input(c, 0), none = build_num(b, 0);
+  value low = build_minimum(b, build_min(b, x, TN_ALL, false), none),
+        high = build_maximum(b, build_max(b, x, TN_ALL, false), none);
+  value scale = build_div(b, build_sub(b, high, low), build_num(b, 255));
+  value divisor = build_where(b, build_eq(b, high, low), build_num(b, 1), scale);
+  value zero = onnx_quantise(c, build_neg(b, build_div(b, low, divisor)), (value){0}, DT_U8);
+  c->outputs[0] = onnx_quantise(c, build_div(b, x, divisor), zero, DT_U8);
+  c->outputs[1] = divisor;
+  c->outputs[2] = zero;
+}
+
+/** Moves a list, one entry for each row, to the axis of the rows. */
+static value by_row(builder *b, value v) {
+  bool is_list = v.node->rank == 1 && !size_equals(v.node->dims[0], 1);
+  return is_list ? build_unsqueeze(b, v, (tn_axes){.count = 1, .axis = {1}}) : v;
+}
+
+/** Operand of a product, less its zero point. */
+static value read_operand(onnx_call *c, size_t input, bool is_first) {
+  builder *b = onnx_builder(c);
+  bounds_of(c, (dtype)onnx_input(c, input).node->dtype);
+  value zero = build_cast(b, onnx_input(c, input + 2), DT_I32);
+  if (is_first) zero = by_row(b, zero);
+  return build_sub(b, build_cast(b, onnx_input(c, input), DT_I32), zero);
+}
+
+void onnx_QLinearMatMul(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  value y = build_matmul(b, read_operand(c, 0, true), read_operand(c, 3, false));
+  value scale =
+      build_mul(b, by_row(b, value_widen(b, onnx_input(c, 1))), value_widen(b, onnx_input(c, 4)));
+  scale = build_div(b, scale, by_row(b, value_widen(b, onnx_input(c, 6))));
+  y = build_mul(b, build_cast(b, y, (dtype)scale.node->dtype), scale);
+  value zero = by_row(b, onnx_input(c, 7));
+  c->outputs[0] = onnx_quantise(c, y, zero, (dtype)zero.node->dtype);
+}
