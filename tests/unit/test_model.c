@@ -454,6 +454,61 @@ static void copied_files_may_be_cut(void **state) {
   for (size_t k = 0; k < LAYER_OUT; k++) assert_true(y[k] == layer_expected(ones, k));
 }
 
+/** Runs a binding of reshape_model. */
+static void check_reshape(tn_context *c, tn_binding *b, int64_t n, int64_t rows) {
+  float x[MOST_ROWS], y[MOST_ROWS];
+  int64_t count = 4 * n;
+  const int64_t shape[] = {rows, count / rows};
+  for (int64_t i = 0; i < count; i++) x[i] = element((size_t)i);
+  tn_binding_input(b, "x", tn_shape(n, 4), TN_F32, x, (size_t)count * sizeof *x);
+  tn_binding_input(b, "shape", tn_shape(2), TN_I64, shape, sizeof shape);
+  if (tn_binding_run(b) != TN_OK) fail_msg("%s", tn_binding_message(b));
+  check_ok(c, tn_binding_read(b, "y", TN_F32, y, (size_t)count * sizeof *y));
+  tn_type t = tn_binding_type(b, "y");
+  assert_true(t.shape.rank == 2 && t.shape.size[0] == rows && t.shape.size[1] == count / rows);
+  for (int64_t i = 0; i < count; i++) assert_true(y[i] == (x[i] < 0 ? -x[i] : x[i]));
+}
+
+/** Elements of an input decide on shapes: ports are those that the file declares, and each run
+   takes what its values decide, whatever became of model and file. */
+static void inputs_decide_on_shapes(void **state) {
+  tn_context *c = *state;
+  bytes late = {0};
+  char path[] = "/tmp/tenon-model-XXXXXX";
+  tn_model_desc d = TN_MODEL_DESC_INIT;
+  tn_port port = TN_PORT_INIT;
+  tn_contractions count = TN_CONTRACTIONS_INIT;
+  const tn_shape shapes[] = {tn_shape(2, 4), tn_shape(2)};
+  tn_model *m;
+  reshape_model(&late);
+  int fd = mkstemp(path);
+  assert_true(fd >= 0 && write(fd, late.at, late.n) == (ssize_t)late.n);
+  d.copy = true;
+  check_ok(c, tn_model_load(c, path, &d, &m));
+  assert_int_equal(ftruncate(fd, 0) | close(fd) | unlink(path), 0);
+  check_ok(c, tn_model_port(m, TN_PORT_OUTPUT, 0, &port));
+  assert_true(port.type.dtype == TN_F32 && port.type.shape.rank == 2 &&
+              !strcmp(port.sizes[1], "b") && port.type.shape.size[1] == -1);
+  assert_int_equal(tn_model_port(m, TN_PORT_OUTPUT, 1, &port), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_model_contractions(m, shapes, 2, &count), TN_ERR_UNSUPPORTED);
+  tn_tensor *in[] = {tn_full(c, tn_shape(2, 4), TN_F32, 1), tn_full(c, tn_shape(2), TN_I64, 1)};
+  tn_tensor *out[1];
+  tn_model_apply(m, in, 2, out, 1);
+  assert_int_equal(tn_realize(c, out, 1), TN_ERR_UNSUPPORTED);
+  check_text(tn_message(c), "decide on its shapes");
+  tn_binding *b = bound(c, m), *other = bound(c, m);
+  check_ok(c, tn_binding_port(b, TN_PORT_OUTPUT, 0, &port));
+  assert_int_equal(port.type.shape.rank, -1);
+  check_reshape(c, b, 2, 4);
+  check_reshape(c, b, 3, 2);
+  check_reshape(c, other, 2, 4);
+  tn_model_free(m);
+  check_reshape(c, b, 2, 8);
+  check_reshape(c, b, 2, 4);
+  tn_binding_free(b);
+  check_reshape(c, other, 2, 1);
+}
+
 /* Memory and lifetime. */
 
 static void memory_is_flat(void **state) {
@@ -679,6 +734,7 @@ int main(void) {
       cmocka_unit_test(contexts_stay_open_while_a_model_compiles),
       TEST(models_are_applied_at_sizes_that_vary),
       TEST(copied_files_may_be_cut),
+      TEST(inputs_decide_on_shapes),
       TEST(memory_is_flat),
       TEST(bindings_outlive_models),
       TEST(applied_models_are_expressions),

@@ -181,4 +181,15 @@ static inline void layer_model(bytes *file) {
   put_model(file, "layer", &graph, 18);
 }
 
+/** y = |x| in the shape that an input gives. */
+static inline void reshape_model(bytes *file) {
+  bytes graph = {.n = 0};
+  put_node(&graph, "Abs", (const char *[]){"x", NULL}, "a", NULL, 0);
+  put_node(&graph, "Reshape", (const char *[]){"a", "shape", NULL}, "y", NULL, 0);
+  put_port(&graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"n", "4", NULL});
+  put_port(&graph, 11, "shape", ONNX_TYPE_I64, (const char *[]){"2", NULL});
+  put_port(&graph, 12, "y", ONNX_TYPE_F32, (const char *[]){"a", "b", NULL});
+  put_model(file, "reshape", &graph, 13);
+}
+
 #endif
