@@ -81,7 +81,24 @@ def mean_variance(version, rng):
         yield one("MeanVarianceNormalization", x, axes=axes)
 
 
+def linear_attention(version, rng):
+    b, t, heads, dk, dv = 2, 5, 2, 4, 3
+    for rule, group, past in itertools.product(("linear", "gated", "delta", "gated_delta"), (1, 3), (0, 1)):
+        def of(*shape):
+            return (some(rng, shape, F32) * 0.3).astype(F32)
+        state = of(b, heads, dk, dv) if past else None
+        decay = -np.abs(of(b, t, heads * (dk if past else 1))) if rule.startswith("gated") else None
+        beta = np.abs(of(b, t, heads if past else 1)) if "delta" in rule else None
+        given = [of(b, t, heads * group * dk), of(b, t, heads * dk), of(b, t, heads * dv), state, decay,
+                 beta]
+        while given[-1] is None:
+            given.pop()
+        yield outputs(one("LinearAttention", *given, terms=20, update_rule=rule, kv_num_heads=heads,
+                          q_num_heads=heads * group), "y", "state")
+
+
 OPERATORS = {
+    "LinearAttention": linear_attention,
     "NegativeLogLikelihoodLoss": losses("NegativeLogLikelihoodLoss", ["y"]),
     "SoftmaxCrossEntropyLoss": losses("SoftmaxCrossEntropyLoss", ["y", "z"]),
     "Shrink": shrink, "Swish": swish, "SwiGLU": swiglu, "LpNormalization": lp_normalization,
