@@ -137,7 +137,8 @@ typedef struct tn_open_desc {
   const char *pair;      /**< renderer and compiler (see device.h); NULL: the device's first that is
                             present */
   const char *cpu;       /**< highest instruction set to use: "x86-64", "x86-64-v2", "x86-64-v3" or
-                            "x86-64-v4"; NULL: the processor's */
+                            "x86-64-v4", and features beyond it: "x86-64-v3+avxvnni",
+                            "x86-64-v4+avx512vnni+avx512bf16"; NULL: the processor's */
   const char *dump;      /**< "DIR:after:PASS": write the graph into DIR after PASS; NULL: no */
   int32_t threads;       /**< most workers of a kernel, up to TN_THREADS_MAX; 0: one for each
                             physical core */

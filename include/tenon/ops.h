@@ -369,6 +369,12 @@ TN_API tn_tensor *tn_triu(tn_tensor *x, tn_dim k);
     numpy.matmul. */
 TN_API tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b);
 
+/** Computes tn_matmul with a result of `dtype`, an integer or float type: operands of any types are
+    converted to it as by tn_cast (to f32 for f16 and bf16), and products and sums are of that type.
+    So i8 by i8 gives exact i32, and bf16 by bf16 gives f32. Where the processor multiplies small
+    types in groups (u8 or i8 to i32, i16 to i32, bf16 to f32), it does, with the same integers. */
+TN_API tn_tensor *tn_matmul_as(tn_tensor *a, tn_tensor *b, tn_dtype dtype);
+
 /** Options of a convolution: one entry per spatial axis, outermost first; entries beyond x's axes
     are ignored. No number exceeds INT32_MAX. */
 typedef struct tn_conv_desc {

@@ -342,6 +342,7 @@ static void schedule_and_compile(build_state *m) {
                                 .target.vector = r->target->target.vector_bytes,
                                 .target.arguments = r->target->target.arguments,
                                 .target.scratch = r->target->target.scratch,
+                                .target.rows = target_rows(&r->target->target),
                                 .target.hardware = r->target->target.hardware});
   collect_kernels(m);
   if (r->kernels) copy_kernels(m, r->kernels);

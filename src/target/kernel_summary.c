@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "ir/core/affine.h"
 #include "ir/core/math_mode.h"
+#include "ir/core/tensor_rows.h"
 #include "ir/core/topo_sort.h"
 #include "ir/index/address_stride.h"
 #include "ir/index/row_major_address.h"
@@ -94,7 +95,7 @@ static double vectors_of(const builder *b, const node *n, const node *lanes) {
 }
 
 static bool is_float_product(const node *n) {
-  return n->op == OP_MUL && dtype_is_float((dtype)n->dtype);
+  return (n->op == OP_MUL && dtype_is_float((dtype)n->dtype)) || tensor_row_of((op)n->op);
 }
 
 /** Marks a product that is the operand of this sum alone. */

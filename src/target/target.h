@@ -3,6 +3,7 @@
 #ifndef TENON_TARGET_TARGET_H
 #define TENON_TARGET_TARGET_H
 
+#include "ir/core/tensor_rows.h"
 #include "ir/transform/rewrite.h"
 
 #include <tenon/unstable/backend.h>
@@ -17,5 +18,13 @@ typedef struct target {
   tn_hardware hardware;  /* as reported: see hardware_with_defaults */
   rule_target rules;     /* ops that are decomposed for it */
 } target;
+
+/** A bit for each TENSOR_ROW that a target has an instruction for. */
+static inline uint32_t target_rows(const target *t) {
+  uint32_t rows = 0;
+  for (size_t i = 0; i < TENSOR_ROWS; i++)
+    if (!rule_target_lacks_op(&t->rules, tensor_rows[i].op)) rows |= UINT32_C(1) << i;
+  return rows;
+}
 
 #endif

@@ -28,6 +28,13 @@ for kind in [*FLOATS[1:], "i8", "i32", "u64"]:
     wide = np.float64 if kind in FLOATS else dtype(kind)
     e = np.matmul(x.astype(wide), y.astype(wide)).astype(dtype(kind))
     c.check(f"matmul {kind}", tn.matmul(tn.of(x), tn.of(y)), e, terms=9)
+for a, b, to in [("u8", "i8", "i32"), ("i8", "i8", "i32"), ("u8", "u8", "i32"), ("i16", "i16", "i32"),
+                 ("i8", "u8", "i64"), ("u8", "i8", "f32"), ("i8", "i8", "i8")]:
+    x, y = c.some((17, 43), a), c.some((43, 33), b)
+    wide = np.int64 if to != "f32" else np.float64
+    e = np.matmul(x.astype(wide), y.astype(wide)).astype(dtype(to))
+    c.check(f"matmul_as {a} {b} {to}", tn.matmul_as(tn.of(x), tn.of(y), to), e, terms=43)
+c.refuse("matmul_as bool", tn.matmul_as(tn.of(x), tn.of(y), "bool"), "ERR_DTYPE", "bool")
 x, y = c.floats((6, 8)), c.floats((8, 6))
 e = (x.astype(np.float64) @ y.astype(np.float64)).astype(np.float32)
 c.check("matmul permuted", tn.matmul(tn.permuted(x), tn.permuted(y)), e, terms=8)

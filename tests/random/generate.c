@@ -860,6 +860,7 @@ static unsigned weight(op o) {
   case OP_SET: return 40;
   case OP_LOOP: return 8;
   case OP_RANGE:
+  case OP_DOT_BF16: /* of words that no graph makes by chance */
   case OP_CARRY:
   case OP_RESULT: return 0;
   case OP_CUSTOM:

@@ -63,12 +63,13 @@ static void add(void *user, const void *data, size_t bytes) {
 }
 
 static llvm_job job_of(const char *text, object *to) {
-  const isa_level *level;
-  assert_int_equal(isa_level_find(NULL, &level, NULL), TN_OK);
+  isa_target target;
+  assert_int_equal(isa_target_find(NULL, &target, NULL), TN_OK);
   return (llvm_job){.text = text,
                     .bytes = strlen(text),
-                    .cpu = level->llvm_cpu,
-                    .vector_bytes = level->vector_bytes,
+                    .cpu = target.level->llvm_cpu,
+                    .features = "",
+                    .vector_bytes = target.level->vector_bytes,
                     .add = add,
                     .user = to};
 }

@@ -440,7 +440,7 @@ static const char *llvm_source(test *t) {
     const node *linear = linear_of(t, k);
     tn_program_spec spec = spec_of(t, linear);
     spec.entry = k->entry;
-    render_llvm(linear, &spec, &s);
+    render_llvm(linear, &spec, 0, 0, &s);
   }
   return str_text(&s);
 }
@@ -450,6 +450,7 @@ static elf_image *compiled_by_llvm(test *t, const char *source, const isa_level 
   llvm_job job = {.text = source,
                   .bytes = strlen(source),
                   .cpu = level->llvm_cpu,
+                  .features = "",
                   .vector_bytes = level->vector_bytes,
                   .add = add_object,
                   .user = &object};
@@ -463,12 +464,14 @@ static elf_image *compiled_by_llvm(test *t, const char *source, const isa_level 
 static size_t compile_by_llvm(test *t, code codes[]) {
   static const char *const names[] = {"x86-64", "x86-64-v3", NULL};
   size_t n = 0;
-  const isa_level *last = NULL, *level;
+  const isa_level *last = NULL;
   if (!t->llvm) return 0;
   const char *source = llvm_source(t);
   for (size_t i = 0; i < 3; i++) {
     if (names[i] && !isa_level_by_name(names[i])) continue; /* another architecture */
-    assert_int_equal(isa_level_find(names[i], &level, NULL), TN_OK);
+    isa_target target;
+    assert_int_equal(isa_target_find(names[i], &target, NULL), TN_OK);
+    const isa_level *level = target.level;
     if (level == last) continue;
     codes[n++] =
         (code){arena_printf(t->a, "LLVM, %s", level->name), compiled_by_llvm(t, source, level)};

@@ -52,7 +52,8 @@ static void print_command_help(void) {
             "renderer and compiler of kernels: c/cc or llvm/llvm; default: the first\n"
             "that is there");
   print_row("TENON_CPU",
-            "newest instruction set to use: x86-64, x86-64-v2, x86-64-v3 or x86-64-v4");
+            "newest instruction set to use: x86-64, x86-64-v2, x86-64-v3 or x86-64-v4,\n"
+            "and features beyond it: x86-64-v4+avx512vnni+avx512bf16, x86-64-v3+avxvnni");
   print_row("TENON_MATH",
             "freedoms of float arithmetic, as option --math: exact, contract, sum, flush,\n"
             "default or fast");

@@ -7,6 +7,7 @@
    from. */
 #include "codegen/choose/choice.h"
 #include "codegen/choose/nest_analysis.h"
+#include "ir/core/tensor_rows.h"
 #include "ir/core/topo_sort.h"
 #include "ir/index/row_major_address.h"
 #include "target/hardware.h"
@@ -195,8 +196,9 @@ static void add_loop(tiled_nest *p, const node *fold) {
   l.states = (double)fold_n_states(fold) * copies_of_node(fold, lanes);
   for (size_t i = 0; i < nest.n; i++) {
     const node *n = nest.at[i];
+    bool is_product = n->op == OP_MUL || tensor_row_of((op)n->op); /* fused with the sum */
     bool computes =
-        op_is_elementwise((op)n->op) && n->dtype != DT_INDEX && n->op != OP_CAST && n->op != OP_MUL;
+        op_is_elementwise((op)n->op) && n->dtype != DT_INDEX && n->op != OP_CAST && !is_product;
     if (!is_in_fold(n, fold) || !(nest_is_array_read(n) || computes) || map_has(p->padded, n))
       continue;
     operation o = {.copies = copies_of_node(n, lanes), .is_load = nest_is_array_read(n)};

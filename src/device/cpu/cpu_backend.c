@@ -55,6 +55,17 @@ static tn_status cpu_probe(int32_t index, tn_output *about, uint64_t *bytes, tn_
   return check_index(index, f);
 }
 
+/** Lists the names of the ops that a target with these TENSOR_ROWs lacks, of which fma is the
+   first: other rows, and ops that a renderer has no form of. */
+static void list_lacking(const rule_target *forms, uint32_t rows, const char *names[]) {
+  size_t n = 0;
+  names[n++] = op_name(OP_FMA);
+  for (size_t i = 0; i < TENSOR_ROWS; i++)
+    if (!(rows >> i & 1)) names[n++] = op_name(tensor_rows[i].op);
+  for (int o = 0; o < OP_LIMIT; o++)
+    if (rule_target_lacks_op(forms, (op)o)) names[n++] = op_name((op)o);
+}
+
 static tn_status cpu_open(int32_t index, const tn_host *host, void **device, tn_failure *f) {
   mem m = {host->allocator.alloc, host->allocator.release, host->allocator.user};
   tn_status status = check_index(index, f);
@@ -66,9 +77,8 @@ static tn_status cpu_open(int32_t index, const tn_host *host, void **device, tn_
   rule_target lacks = {0};
   render_c_unsupported_ops(&c_gnu, &lacks);
   render_llvm_unsupported_ops(&lacks);
-  c->lacks[0] = op_name(OP_FMA);
-  for (int o = 0, n = 1; o < OP_LIMIT; o++)
-    if (rule_target_lacks_op(&lacks, (op)o)) c->lacks[n++] = op_name((op)o);
+  for (uint32_t rows = 0; rows < 1 << TENSOR_ROWS; rows++)
+    list_lacking(&lacks, rows, c->lacks[rows]);
   *device = c;
   return TN_OK;
 }
@@ -123,10 +133,11 @@ static tn_status cpu_import(void *device, void *data, uint64_t bytes, void **mem
 /* ---- Rendering ---- */
 
 tn_status cpu_describe(void *device, const char *limit, tn_capabilities *caps, tn_failure *f) {
-  const isa_level *level;
-  tn_status status = isa_level_find(limit, &level, f);
+  isa_target target;
+  tn_status status = isa_target_find(limit, &target, f);
   if (status) return status;
-  snprintf(caps->target, sizeof caps->target, "%s", level->name);
+  const isa_level *level = target.level;
+  isa_target_text(&target, caps->target, sizeof caps->target);
   caps->vector_bytes = level->vector_bytes;
   caps->registers = level->registers;
   caps->threads = true;
@@ -136,7 +147,7 @@ tn_status cpu_describe(void *device, const char *limit, tn_capabilities *caps, t
   TN_DTYPE_LIST(TYPE)
 #undef TYPE
   caps->dtypes &= ~(UINT64_C(1) << TN_F16 | UINT64_C(1) << TN_BF16);
-  caps->lacks = &((cpu *)device)->lacks[level->fma];
+  caps->lacks = &((cpu *)device)->lacks[isa_target_rows(&target)][level->fma];
   caps->hardware = cpu_hardware();
   return TN_OK;
 }
@@ -144,6 +155,7 @@ tn_status cpu_describe(void *device, const char *limit, tn_capabilities *caps, t
 /** Rendering of a kernel, which may raise. */
 typedef struct rendering {
   cpu_render_fn *render;
+  const tn_capabilities *caps;
   const tn_program_spec *spec;
   arena arena;
   str text;
@@ -152,13 +164,13 @@ typedef struct rendering {
 static void render_kernel(void *arg) {
   rendering *w = arg;
   w->text = str_new(&w->arena);
-  w->render(w->spec, &w->text);
+  w->render(w->caps, w->spec, &w->text);
 }
 
-tn_status cpu_render(cpu_render_fn *render, tn_ir *ir, const tn_program_spec *spec,
-                     tn_output *source, tn_failure *f) {
+tn_status cpu_render(cpu_render_fn *render, const tn_capabilities *caps, tn_ir *ir,
+                     const tn_program_spec *spec, tn_output *source, tn_failure *f) {
   diag *d = ir_diag(ir);
-  rendering w = {.render = render, .spec = spec};
+  rendering w = {.render = render, .caps = caps, .spec = spec};
   arena_init(&w.arena, ir_mem(ir), d);
   tn_status status = diag_catch(d, render_kernel, &w);
   if (!status) tn_output_add(source, str_text(&w.text), w.text.n);
@@ -167,14 +179,14 @@ tn_status cpu_render(cpu_render_fn *render, tn_ir *ir, const tn_program_spec *sp
   return status;
 }
 
-static void render_program(const tn_program_spec *spec, str *out) {
+static void render_program(const tn_capabilities *caps, const tn_program_spec *spec, str *out) {
+  (void)caps;
   render_c(spec->ast->src[2], spec, &c_gnu, out);
 }
 
 static tn_status c_render(const tn_capabilities *caps, tn_ir *ir, const tn_program_spec *spec,
                           tn_output *source, tn_failure *f) {
-  (void)caps;
-  return cpu_render(render_program, ir, spec, source, f);
+  return cpu_render(render_program, caps, ir, spec, source, f);
 }
 
 /* ---- Compiling ---- */
@@ -283,14 +295,26 @@ static void take_identity(void *arg) {
   w->identity = cc_identity(&w->compiler->cc, &w->arena);
 }
 
+enum { MOST_FLAGS = ISA_MOST_FEATURES + 2 };
+
+/** The flags of a target, and NULL behind them. */
+static void list_flags(const char *text, const char *flags[MOST_FLAGS]) {
+  isa_target t = isa_target_parse(text);
+  size_t n = 0;
+  if (t.level->flag) flags[n++] = t.level->flag;
+  for (size_t i = 0; i < t.n_features; i++) flags[n++] = t.features[i]->flag;
+  flags[n] = NULL;
+}
+
 static tn_status compiler_key(void *c, const tn_capabilities *caps, tn_output *key, tn_failure *f) {
   compiling w = {.compiler = c, .caps = caps};
   arena_init(&w.arena, &w.compiler->mem, &w.diag);
   tn_status status = diag_catch(&w.diag, take_identity, &w);
   if (status) *f = w.diag.failure;
-  const char *flag = isa_level_by_name(caps->target)->flag;
+  const char *flags[MOST_FLAGS];
+  list_flags(caps->target, flags);
   if (!status) tn_output_add(key, w.identity, strlen(w.identity));
-  if (flag) tn_output_add(key, flag, strlen(flag));
+  for (size_t i = 0; flags[i]; i++) tn_output_add(key, flags[i], strlen(flags[i]));
   arena_free(&w.arena);
   return status;
 }
@@ -313,7 +337,8 @@ static void compile_c(void *arg) {
   render_c_prelude(&c_gnu, &text);
   for (size_t i = 0; i < w->n; i++)
     str_add_bytes(&text, w->specs[i]->source, w->specs[i]->source_bytes);
-  const char *flags[] = {isa_level_by_name(w->caps->target)->flag, NULL};
+  const char *flags[MOST_FLAGS];
+  list_flags(w->caps->target, flags);
   cc compiler = w->compiler->cc;
   compiler.cancel = w->cancel;
   if (cc_compile(&compiler, str_text(&text), text.n, flags, &w->arena, &w->object, &w->diag))

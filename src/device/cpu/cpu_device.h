@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "device/cpu/c_compiler.h"
-#include "ir/core/op.h"
+#include "ir/core/tensor_rows.h"
 
 #include <tenon/unstable/backend.h>
 
@@ -30,16 +30,17 @@
 typedef struct cpu {
   mem mem;
   tn_host host;
-  const char *lacks[OP_LIMIT + 2]; /* first fma, which only some levels lack; then those that some
-                                      renderer has no form of */
+  /* Ops that a target lacks, by its set of TENSOR_ROWs: first fma, which only some levels lack;
+     then other rows; then those that some renderer has no form of. */
+  const char *lacks[1 << TENSOR_ROWS][OP_LIMIT + 2];
 } cpu;
 
 /** Appends a program's text; raises through out->arena->diag. */
-typedef void cpu_render_fn(const tn_program_spec *spec, str *out);
+typedef void cpu_render_fn(const tn_capabilities *caps, const tn_program_spec *spec, str *out);
 
 /** Renders a program into `source`, in an arena of its own. */
-tn_status cpu_render(cpu_render_fn *render, tn_ir *ir, const tn_program_spec *spec,
-                     tn_output *source, tn_failure *f);
+tn_status cpu_render(cpu_render_fn *render, const tn_capabilities *caps, tn_ir *ir,
+                     const tn_program_spec *spec, tn_output *source, tn_failure *f);
 
 /** Capabilities, which the pairs share: so they get the same programs. */
 tn_status cpu_describe(void *device, const char *limit, tn_capabilities *caps, tn_failure *f);

@@ -24,6 +24,7 @@ static const struct {
     {"avx512bw", cpuinfo_has_x86_avx512bw},
     {"avx512dq", cpuinfo_has_x86_avx512dq},
     {"avx512vl", cpuinfo_has_x86_avx512vl},
+    {"avxvnni", isa_has_avxvnni},
     {"avx512vnni", cpuinfo_has_x86_avx512vnni},
     {"avx512bf16", cpuinfo_has_x86_avx512bf16},
 #elif defined(__aarch64__)
@@ -44,11 +45,11 @@ static void list_features(char *text, size_t bytes) {
 }
 
 processor processor_describe(const char *limit) {
-  const isa_level *level;
+  isa_target target;
   processor p = {.name = "unknown", .usable_cores = (uint32_t)thread_pool_physical_cores()};
-  if (isa_level_find(limit, &level, NULL)) isa_level_find(NULL, &level, NULL);
-  p.level = level->name;
-  p.vector_bytes = level->vector_bytes;
+  if (isa_target_find(limit, &target, NULL)) isa_target_find(NULL, &target, NULL);
+  p.level = target.level->name;
+  p.vector_bytes = target.level->vector_bytes;
   p.hardware = cpu_hardware();
   if (!cpuinfo_initialize()) return p;
   if (cpuinfo_get_packages_count()) p.name = cpuinfo_get_package(0)->name;

@@ -15,14 +15,14 @@
 
 /* Rendering. */
 
-static void render_program(const tn_program_spec *spec, str *out) {
-  render_llvm(spec->ast->src[2], spec, out);
+static void render_program(const tn_capabilities *caps, const tn_program_spec *spec, str *out) {
+  isa_target target = isa_target_parse(caps->target);
+  render_llvm(spec->ast->src[2], spec, isa_target_rows(&target), caps->vector_bytes, out);
 }
 
 static tn_status llvm_render(const tn_capabilities *caps, tn_ir *ir, const tn_program_spec *spec,
                              tn_output *source, tn_failure *f) {
-  (void)caps;
-  return cpu_render(render_program, ir, spec, source, f);
+  return cpu_render(render_program, caps, ir, spec, source, f);
 }
 
 /* Compiling. */
@@ -38,6 +38,15 @@ static tn_status llvm_open(void *device, const tn_host *host, const char *name, 
   return status;
 }
 
+/** Writes the features of a target in LLVM's form: "+avx512vnni,+avx512bf16". */
+static void list_features(const isa_target *t, char *text, size_t bytes) {
+  *text = 0;
+  for (size_t i = 0; i < t->n_features; i++) {
+    size_t n = strlen(text);
+    snprintf(text + n, bytes - n, "%s+%s", i ? "," : "", t->features[i]->llvm);
+  }
+}
+
 static tn_status llvm_key(void *compiler, const tn_capabilities *caps, tn_output *key,
                           tn_failure *f) {
   (void)f;
@@ -45,8 +54,11 @@ static tn_status llvm_key(void *compiler, const tn_capabilities *caps, tn_output
   char text[512];
   m->identify(text, sizeof text);
   tn_output_add(key, text, strlen(text));
-  const isa_level *level = isa_level_by_name(caps->target);
-  tn_output_add(key, level->llvm_cpu, strlen(level->llvm_cpu));
+  isa_target target = isa_target_parse(caps->target);
+  char features[ISA_TARGET_BYTES];
+  list_features(&target, features, sizeof features);
+  tn_output_add(key, target.level->llvm_cpu, strlen(target.level->llvm_cpu));
+  tn_output_add(key, features, strlen(features));
   return TN_OK;
 }
 
@@ -76,13 +88,17 @@ static tn_status llvm_compile(void *compiler, const tn_capabilities *caps,
   const llvm_module *m = compiler;
   diag d = {0};
   compiling c = {.specs = specs, .n = n};
+  isa_target target = isa_target_parse(caps->target);
+  char features[ISA_TARGET_BYTES];
+  list_features(&target, features, sizeof features);
   arena_init(&c.arena, code->mem, &d);
   tn_status status = diag_catch(&d, join_sources, &c);
   if (status) *f = d.failure;
   if (!status) {
     llvm_job job = {.text = str_text(&c.text),
                     .bytes = c.text.n,
-                    .cpu = isa_level_by_name(caps->target)->llvm_cpu,
+                    .cpu = target.level->llvm_cpu,
+                    .features = features,
                     .vector_bytes = caps->vector_bytes,
                     .cancel = code->cancel,
                     .add = add_object,

@@ -63,8 +63,9 @@ static bool make_machine(compilation *c) {
   char *message = NULL, *triple = LLVMGetDefaultTargetTriple();
   bool failed = LLVMGetTargetFromTriple(triple, &target, &message);
   if (!failed)
-    c->machine = LLVMCreateTargetMachine(target, triple, c->job->cpu, "", LLVMCodeGenLevelDefault,
-                                         LLVMRelocPIC, LLVMCodeModelDefault);
+    c->machine =
+        LLVMCreateTargetMachine(target, triple, c->job->cpu, c->job->features,
+                                LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelDefault);
   LLVMSetTarget(c->module, triple);
   LLVMDisposeMessage(triple);
   if (failed) return fail(c, "generate code for this processor", message);
@@ -82,6 +83,8 @@ static void set_target(compilation *c) {
   for (LLVMValueRef f = LLVMGetFirstFunction(c->module); f; f = LLVMGetNextFunction(f)) {
     if (LLVMIsDeclaration(f)) continue;
     LLVMAddTargetDependentFunctionAttr(f, "target-cpu", c->job->cpu);
+    if (*c->job->features)
+      LLVMAddTargetDependentFunctionAttr(f, "target-features", c->job->features);
     LLVMAddTargetDependentFunctionAttr(f, "prefer-vector-width", bits);
     LLVMAddTargetDependentFunctionAttr(f, "min-legal-vector-width", bits);
   }

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /** Changes with everything in this header. */
-enum { LLVM_MODULE_INTERFACE = 1 };
+enum { LLVM_MODULE_INTERFACE = 2 };
 
 typedef enum llvm_outcome {
   LLVM_COMPILED,
@@ -23,6 +23,7 @@ typedef struct llvm_job {
   const char *text; /* of `bytes` bytes and a NUL */
   size_t bytes;
   const char *cpu;           /* LLVM's name of the target's processor */
+  const char *features;      /* beyond that processor's: "+avx512vnni" */
   unsigned vector_bytes;     /* of its widest vector */
   const atomic_bool *cancel; /* or NULL; read between the steps */
   void (*add)(void *user, const void *data, size_t bytes); /* receives the object */

@@ -2,6 +2,8 @@
    layout of their arguments, and identity and absorbing elements. */
 #include "ir/core/op.h"
 
+#include "ir/core/tensor_rows.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -70,10 +72,11 @@ argument_field argument_field_of(op o, const int64_t ints[], size_t i) {
 }
 
 bool op_takes(op o, dtype t) {
+  const tensor_row *row = tensor_row_of(o);
   static const uint8_t mask[] = {
       [DC_NONE] = 0,         [DC_BOOL] = TAKES_BOOL,   [DC_INT] = TAKES_INT,
       [DC_UINT] = TAKES_INT, [DC_FLOAT] = TAKES_FLOAT, [DC_INDEX] = TAKES_INDEX};
-  return (table[o].operands & mask[dtype_facts_of(t)->cls]) != 0;
+  return (table[o].operands & mask[dtype_facts_of(t)->cls]) != 0 && (!row || row->sum == t);
 }
 
 /** The least (sign < 0) or greatest value of a type; infinities for floats. */

@@ -3,6 +3,7 @@
 #include "ir/core/scalar_eval.h"
 
 #include "ir/core/shape_inference.h"
+#include "ir/core/tensor_rows.h"
 
 #include <math.h>
 #include <string.h>
@@ -206,6 +207,8 @@ uint64_t scalar_eval(op o, dtype operand, dtype result, const uint64_t args[], b
   default: break;
   }
   if (!op_takes(o, operand) || !op_is_elementwise(o)) return 0;
+  const tensor_row *row = tensor_row_of(o);
+  if (row) return tensor_row_eval(row, args[0], args[1], args[2]);
   switch (dtype_facts_of(operand)->cls) {
   case DC_FLOAT: return eval_float(o, operand, args);
   case DC_INDEX: return op_facts_of(o)->most == 2 ? eval_index(o, args, overflow) : 0;

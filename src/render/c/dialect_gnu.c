@@ -35,6 +35,14 @@
   [OP_OR] = EXPRESSION("$a | $b"), [OP_XOR] = EXPRESSION("$a ^ $b"),                        \
   [OP_SHL] = UNARY("($t)(($u)$a << $k)"), [OP_SHR] = NARROWS("$a >> $k")
 
+/* Products of groups of small elements (tensor_rows.def). */
+#define DOTS_INTEGER(kind)                                                                 \
+  [OP_DOT_U8I8] = kind("(int32_t)((uint32_t)$a + BYTES($b, $c, 24) + BYTES($b, $c, 16) + " \
+                       "BYTES($b, $c, 8) + BYTES($b, $c, 0))"),                            \
+  [OP_DOT_I16] = kind("(int32_t)((uint32_t)$a + HALVES($b, $c, 16) + HALVES($b, $c, 0))")
+#define DOTS_FLOAT(kind) [OP_DOT_BF16] = kind("$a + FLOATS($b, $c, 0) + FLOATS($b, $c, 16)")
+#define RETURNS(text)    FUNCTION("return " text ";")
+
 /* Scalars. */
 #define COMPARISONS                                                  \
   [OP_LT] = EXPRESSION("$a < $b"), [OP_LE] = EXPRESSION("$a <= $b"), \
@@ -81,6 +89,13 @@
         "__builtin_ia32_vfmadd" name "($a, $b, $c)"               \
   }
 
+/* Macros of the prelude, where the compiler's target has the instruction. */
+#define DOTS(o, type, name)                                            \
+  {o, type, 16, "defined " name "_512", name "_512($a, $b, $c)"},      \
+      {o, type, 8, "defined " name "_256", name "_256($a, $b, $c)"}, { \
+    o, type, 4, "defined " name "_128", name "_128($a, $b, $c)"        \
+  }
+
 static const c_intrinsic intrinsics[] = {
     {OP_FMA, DT_F32, 16, "defined __AVX512F__",
      "__builtin_ia32_vfmaddps512_mask($a, $b, $c, -1, 4)"},
@@ -92,7 +107,79 @@ static const c_intrinsic intrinsics[] = {
     MULTIPLY_ADD(DT_F64, 2, "pd"),
     EXTREMA(OP_MAX, "max"),
     EXTREMA(OP_MIN, "min"),
+    DOTS(OP_DOT_U8I8, DT_I32, "DOT_U8I8"),
+    DOTS(OP_DOT_I16, DT_I32, "DOT_I16"),
+    DOTS(OP_DOT_BF16, DT_F32, "DOT_BF16"),
 };
+
+/* Products of groups of small elements: of one element each for scalars and other vectors, and by
+   builtins, of which each compiler has its own names. */
+static const char dots_prelude[] =
+    "#ifndef BYTES\n"
+    "#define BYTES(x, y, at) \\\n"
+    "  ((uint32_t)((int32_t)(uint8_t)((uint32_t)(x) >> at) * (int8_t)((uint32_t)(y) >> at)))\n"
+    "#define HALVES(x, y, at) \\\n"
+    "  ((uint32_t)((int32_t)(int16_t)((uint32_t)(x) >> at) * (int16_t)((uint32_t)(y) >> at)))\n"
+    "typedef union { float value; uint32_t bits; } bits_of_float;\n"
+    "#define UPPER(x, left) \\\n"
+    "  ((bits_of_float){.bits = (bits_of_float){.value = (x)}.bits << left & 0xffff0000u}).value\n"
+    "#define FLOATS(x, y, left) (UPPER(x, left) * UPPER(y, left))\n"
+    "#if defined __x86_64__\n"
+    "typedef short halves128 __attribute__((vector_size(16)));\n"
+    "typedef short halves256 __attribute__((vector_size(32)));\n"
+    "typedef short halves512 __attribute__((vector_size(64)));\n"
+    "typedef uint32_t words128 __attribute__((vector_size(16)));\n"
+    "typedef uint32_t words256 __attribute__((vector_size(32)));\n"
+    "typedef uint32_t words512 __attribute__((vector_size(64)));\n"
+    "#define ADDED(n, s, x) (__typeof__(s))((words##n)(s) + (words##n)(x))\n"
+    "#ifdef __clang__\n"
+    "#define WORDS(name, lanes, bits) __builtin_ia32_##name##bits\n"
+    "#else\n"
+    "#define WORDS(name, lanes, bits) __builtin_ia32_##name##_v##lanes##si\n"
+    "#endif\n"
+    "#if defined __AVX512VNNI__\n"
+    "#define DOT_U8I8_512(s, x, y) WORDS(vpdpbusd, 16, 512)(s, x, y)\n"
+    "#define DOT_I16_512(s, x, y) WORDS(vpdpwssd, 16, 512)(s, x, y)\n"
+    "#elif defined __AVX512BW__ && defined __clang__\n"
+    "#define DOT_I16_512(s, x, y) \\\n"
+    "  ADDED(512, s, __builtin_ia32_pmaddwd512((halves512)x, (halves512)y))\n"
+    "#elif defined __AVX512BW__\n"
+    "#define DOT_I16_512(s, x, y) \\\n"
+    "  ADDED(512, s, __builtin_ia32_pmaddwd512_mask((halves512)x, (halves512)y, s, -1))\n"
+    "#endif\n"
+    "#if (defined __AVX512VNNI__ && defined __AVX512VL__) || defined __AVXVNNI__\n"
+    "#define DOT_U8I8_256(s, x, y) WORDS(vpdpbusd, 8, 256)(s, x, y)\n"
+    "#define DOT_U8I8_128(s, x, y) WORDS(vpdpbusd, 4, 128)(s, x, y)\n"
+    "#define DOT_I16_256(s, x, y) WORDS(vpdpwssd, 8, 256)(s, x, y)\n"
+    "#define DOT_I16_128(s, x, y) WORDS(vpdpwssd, 4, 128)(s, x, y)\n"
+    "#else\n"
+    "#ifdef __AVX2__\n"
+    "#define DOT_I16_256(s, x, y) ADDED(256, s, __builtin_ia32_pmaddwd256((halves256)x, "
+    "(halves256)y))\n"
+    "#endif\n"
+    "#define DOT_I16_128(s, x, y) ADDED(128, s, __builtin_ia32_pmaddwd128((halves128)x, "
+    "(halves128)y))\n"
+    "#endif\n"
+    "#if defined __AVX512BF16__ && defined __AVX512VL__\n"
+    "#if defined __clang__ && __clang_major__ < 16\n"
+    "#define PAIRS(type, bits) typedef int type __attribute__((vector_size(bits / 8)))\n"
+    "#elif defined __clang__ || __GNUC__ > 12\n"
+    "#define PAIRS(type, bits) typedef __bf16 type __attribute__((vector_size(bits / 8)))\n"
+    "#else\n"
+    "#define PAIRS(type, bits) typedef short type __attribute__((vector_size(bits / 8)))\n"
+    "#endif\n"
+    "PAIRS(pairs128, 128); PAIRS(pairs256, 256); PAIRS(pairs512, 512);\n"
+    "#ifdef __clang__\n"
+    "#define DPBF16PS(lanes, bits) __builtin_ia32_dpbf16ps_##bits\n"
+    "#else\n"
+    "#define DPBF16PS(lanes, bits) __builtin_ia32_dpbf16ps_v##lanes##sf\n"
+    "#endif\n"
+    "#define DOT_BF16_512(s, x, y) DPBF16PS(16, 512)(s, (pairs512)x, (pairs512)y)\n"
+    "#define DOT_BF16_256(s, x, y) DPBF16PS(8, 256)(s, (pairs256)x, (pairs256)y)\n"
+    "#define DOT_BF16_128(s, x, y) DPBF16PS(4, 128)(s, (pairs128)x, (pairs128)y)\n"
+    "#endif\n"
+    "#endif\n"
+    "#endif\n";
 
 /* Vectors at aligned addresses, or else their aligned halves, are stored non-temporally, others as
    usual. gcc's sanitizers do not see the builtins, so they get usual stores. */
@@ -160,10 +247,11 @@ const c_dialect c_gnu = {
                         [OP_OR] = EXPRESSION("$a | $b"), [OP_XOR] = EXPRESSION("$a ^ $b"),
                         [OP_MAX] = EXPRESSION("$a | $b"), [OP_MIN] = EXPRESSION("$a & $b"),
                         [OP_WHERE] = EXPRESSION("$a ? $b : $c")},
-            [C_INT] = {INTEGER_OPS, COMPARISONS,
+            [C_INT] = {INTEGER_OPS, COMPARISONS, DOTS_INTEGER(RETURNS),
                        SELECTIONS, [OP_ABS] = FUNCTION("return $a < 0 ? ($t)(0 - ($u)$a) : $a;")},
             [C_UINT] = {INTEGER_OPS, COMPARISONS, SELECTIONS, [OP_ABS] = UNARY("$a")},
-            [C_FLOAT] = {FLOAT_OPS, COMPARISONS, [OP_ABS] = CALL("__builtin_fabs$f($a)"),
+            [C_FLOAT] = {FLOAT_OPS, COMPARISONS,
+                         DOTS_FLOAT(RETURNS), [OP_ABS] = CALL("__builtin_fabs$f($a)"),
                          [OP_MAX] =
                              FUNCTION("$t r = $a > $b ? $a : $b;\n  return $a != $a ? $a : r;"),
                          [OP_MIN] =
@@ -183,11 +271,11 @@ const c_dialect c_gnu = {
                         [OP_EQ] = UNARY("~($a ^ $b)"),
                         [OP_NE] = EXPRESSION("$a ^ $b"),
                         WHERE_VECTOR},
-            [C_INT] = {INTEGER_OPS, COMPARISONS_VECTOR, SELECTIONS_VECTOR,
+            [C_INT] = {INTEGER_OPS, COMPARISONS_VECTOR, SELECTIONS_VECTOR, DOTS_INTEGER(LANES),
                        [OP_ABS] = {"$u m = ($u)($a < ($t){0});\n  return ($t)((($u)$a ^ m) - m);",
                                    C_FUNCTION}},
             [C_UINT] = {INTEGER_OPS, COMPARISONS_VECTOR, SELECTIONS_VECTOR, [OP_ABS] = UNARY("$a")},
-            [C_FLOAT] = {FLOAT_OPS, COMPARISONS_VECTOR,
+            [C_FLOAT] = {FLOAT_OPS, COMPARISONS_VECTOR, DOTS_FLOAT(LANES),
                          WHERE_VECTOR, [OP_ABS] = UNARY("($t)((($u)$a << 1) >> 1)"),
                          [OP_MAX] = SELECT("($a > $b) | ($a != $a)"),
                          [OP_MIN] = SELECT("($a < $b) | ($a != $a)")},
@@ -237,6 +325,7 @@ const c_dialect c_gnu = {
         "#define UNROLLED(n) _Pragma(TEXT(GCC unroll n))\n"
         "#define LANES(n) for (int i = 0; i < n; i++)\n"
         "#endif\n",
+    .dots_prelude = dots_prelude,
     .minus_zero = "MINUS_ZERO($t)",
     .vector_type = "typedef $o $t __attribute__((vector_size($n)));\n"
                    "typedef $o $x __attribute__((vector_size($n), aligned(1), may_alias));\n",

@@ -95,7 +95,8 @@ void render_c(const node *linear, const tn_program_spec *spec, const c_dialect *
     if (c_emission_is_statement(&w.plan, linear->src[i])) c_write_statement(&w, linear->src[i]);
   if (w.traits.has_nontemporal) str_add(&w.text.head, d->nontemporal.prelude);
   if (w.traits.has_nontemporal) str_addf(&w.text.body, "  %s;\n", d->nontemporal.fence);
-  str_addf(out, "\n/* %s */\n%s", spec->entry, str_text(&w.text.head));
+  str_addf(out, "\n/* %s */\n%s%s", spec->entry, w.traits.has_dots ? d->dots_prelude : "",
+           str_text(&w.text.head));
   write_function(&w, spec->entry, out);
 }
 

@@ -52,6 +52,7 @@ typedef struct c_name_counts {
 /** Facts of the statements so far, on which the text around them depends. */
 typedef struct c_traits {
   bool has_nontemporal;    /* some store is non-temporal */
+  bool has_dots;           /* some op is of tensor_rows.def */
   bool many_accumulators;  /* a loop has MACHINE_MANY_ACCUMULATORS */
   bool spills_before_loop; /* values were spilled to memory for the next loop */
 } c_traits;

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "codegen/scratch_plan.h"
+#include "ir/core/tensor_rows.h"
 #include "render/c/emission.h"
 
 #include <tenon/unstable/backend.h>
@@ -33,6 +34,8 @@ typedef struct llvm_loop {
 typedef struct llvm_writer {
   arena *arena;
   const tn_program_spec *spec;
+  uint32_t rows;                   /* a bit for each TENSOR_ROW that is an intrinsic */
+  size_t vector_bytes;             /* of the widest vectors of these */
   c_emission plan;                 /* which values are written at their use: see llvm_value */
   scratch_plan scratch;            /* offsets of the program's arrays in scratch memory */
   map values;                      /* instruction → its value (const char *) */
@@ -78,6 +81,9 @@ const char *llvm_value(llvm_writer *w, const node *n);
 
 /** Appends the instruction of a value, which it sets and returns. */
 const char *llvm_write_value(llvm_writer *w, const node *n);
+
+/** llvm_tensor_rows.c: the value of a row's op. */
+const char *llvm_tensor_row(llvm_writer *w, const node *n, const tensor_row *row);
 
 /** Appends an elementwise instruction, and returns its value. */
 const char *llvm_elementwise(llvm_writer *w, const node *n);

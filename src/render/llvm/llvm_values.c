@@ -290,6 +290,8 @@ static const char *where(llvm_writer *w, const node *n) {
 
 const char *llvm_elementwise(llvm_writer *w, const node *n) {
   dtype t = n->n_src ? (dtype)n->src[0]->dtype : (dtype)n->dtype;
+  const tensor_row *row = tensor_row_of((op)n->op);
+  if (row) return llvm_tensor_row(w, n, row);
   switch (n->op) {
   case OP_CAST: return cast(w, n);
   case OP_BITCAST: return bitcast(w, n);
@@ -314,6 +316,7 @@ const char *llvm_elementwise(llvm_writer *w, const node *n) {
 }
 
 bool llvm_has_instruction(op o) {
+  if (tensor_row_of(o)) return true;
   switch (o) {
   case OP_CAST:
   case OP_BITCAST:

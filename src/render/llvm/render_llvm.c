@@ -110,9 +110,15 @@ static void add_entry(const llvm_writer *w, str *out) {
   str_addf(out, "  call void @%s.body(%s)\n  ret void\n}\n", s->entry, str_text(&arguments));
 }
 
-void render_llvm(const node *linear, const tn_program_spec *spec, str *out) {
+void render_llvm(const node *linear, const tn_program_spec *spec, uint32_t rows,
+                 size_t vector_bytes, str *out) {
   arena *a = out->arena;
-  llvm_writer w = {.arena = a, .spec = spec, .head = str_new(a), .body = str_new(a)};
+  llvm_writer w = {.arena = a,
+                   .spec = spec,
+                   .rows = rows,
+                   .vector_bytes = vector_bytes,
+                   .head = str_new(a),
+                   .body = str_new(a)};
   c_emission_make(&w.plan, linear, a);
   w.scratch = scratch_plan_make(a, linear);
   for (uint32_t i = 0; i < linear->n_src; i++)

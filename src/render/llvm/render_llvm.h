@@ -18,10 +18,12 @@ void render_llvm_prelude(str *out);
       void ENTRY(ptr bufs, ptr vals)
 
     has the interface of GNU C's kernels (render_c), and calls the other one with the buffers and
-    values in place. The text depends on the program alone: it names no target. Raises through
-    out->arena->diag: TN_ERR_UNSUPPORTED for an op that should have been decomposed, TN_ERR_INTERNAL
-    for an ill-formed program. */
-void render_llvm(const node *linear, const tn_program_spec *spec, str *out);
+    values in place. The text depends on the program and on `rows`: a bit for each TENSOR_ROW that
+   is an intrinsic of x86 in vectors of at most `vector_bytes`. Raises through out->arena->diag:
+   TN_ERR_UNSUPPORTED for an op that should have been decomposed, TN_ERR_INTERNAL for an ill-formed
+   program. */
+void render_llvm(const node *linear, const tn_program_spec *spec, uint32_t rows,
+                 size_t vector_bytes, str *out);
 
 /** Adds ops that have no instruction, or for some values only, to those that `t` lacks. */
 void render_llvm_unsupported_ops(rule_target *t);

@@ -114,6 +114,7 @@ typedef struct schedule_target {
   size_t vector;    /* bytes of the widest vector; 0: no vectors */
   size_t arguments; /* most buffers of a kernel; 0: any number */
   uint64_t scratch; /* most bytes of scratch arrays of a kernel; 0: any number */
+  uint32_t rows;    /* a bit for each TENSOR_ROW that is an instruction */
   tn_hardware hardware;
 } schedule_target;
 

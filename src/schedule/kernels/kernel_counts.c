@@ -2,6 +2,7 @@
    evaluated when the variables have values. The bytes read of an array, and those written, are at
    most all of it. */
 #include "schedule/kernels/kernel_counts.h"
+#include "ir/core/tensor_rows.h"
 
 #include "ir/core/binder.h"
 #include "ir/transform/liftable_scalars.h"
@@ -77,7 +78,8 @@ static bool is_arithmetic(const node *n) {
 }
 
 static void add_arithmetic(counting *w, const node *n) {
-  product p = {.each = n->op == OP_FMA ? 2 : 1};
+  const tensor_row *row = tensor_row_of((op)n->op);
+  product p = {.each = row ? 2 * row->group - 1 : n->op == OP_FMA ? 2 : 1};
   multiply_ranges(w, &p, n->free->at, n->free->n);
   add_product(w, &w->operations, p);
 }

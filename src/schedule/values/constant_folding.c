@@ -14,6 +14,7 @@
 #include "ir/transform/element_expression.h"
 #include "schedule/values/constant_folding_state.h"
 #include "schedule/values/normalise.h"
+#include "schedule/values/tensor_products.h"
 #include "schedule/values/weight_layout.h"
 #include "schedule/values/winograd.h"
 #include "target/machine.h"
@@ -103,6 +104,12 @@ constants constant_folding_find(ir *g, const constant_folding_request *r) {
   constant_folding f = {.g = g, .a = ir_arena(g), .request = r, .uids = r->first_uid};
   f.out.roots = arena_copy(f.a, r->roots, r->n_roots * sizeof *r->roots);
   rewrite_convolutions(&f);
+  tensor_products_rewrite(g, &(tensor_products_request){.roots = f.out.roots,
+                                                        .n_roots = r->n_roots,
+                                                        .rows = r->rows,
+                                                        .math = r->math,
+                                                        .is_constant = is_constant,
+                                                        .user = &f});
   find_computed(&f);
   constant_folding_apply(&f);
   weight_layouts_find(&f);

@@ -20,6 +20,7 @@ typedef struct constant_folding_request {
   size_t vector;     /* bytes of the widest vector; 0: there are none */
   double cache;      /* bytes of the last-level cache */
   int math;          /* math_mode */
+  uint32_t rows;     /* a bit for each TENSOR_ROW that the target has */
 } constant_folding_request;
 
 typedef struct constants {

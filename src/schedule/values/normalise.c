@@ -8,6 +8,7 @@
 #include "ir/transform/substitute.h"
 #include "rules/rule_sets.h"
 #include "schedule/core/param_like.h"
+#include "schedule/values/tensor_products.h"
 
 typedef struct copying {
   ir *g;
@@ -55,6 +56,9 @@ void normalise_graph(ir *g, const schedule_request *r, normalised *out) {
   copying c = {.g = g, .out = out};
   ir_copy(g, work, all, n, copy_node, &c, all);
   arena_rewind(work, here);
+  tensor_products_rewrite(g,
+                          &(tensor_products_request){
+                              .roots = all, .n_roots = n, .rows = r->target.rows, .math = r->math});
   rewriter rw = {.ir = g, .math = r->math};
   rewrite(&rw, rules_simplify_tensor, RULES_SIMPLIFY_TENSOR, all, n);
   ir_copy(g, work, all, n, restore_set, g, all);

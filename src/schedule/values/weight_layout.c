@@ -7,6 +7,7 @@
 #include "ir/core/affine.h"
 #include "ir/core/binder.h"
 #include "ir/core/build.h"
+#include "ir/core/tensor_rows.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/element_expression.h"
@@ -28,7 +29,7 @@ static const node *product_of(const node *reduce) {
   while (x &&
          (x->op == OP_PERMUTE || x->op == OP_SLICE || x->op == OP_EXPAND || x->op == OP_RESHAPE))
     x = x->src[0];
-  return x && x->op == OP_MUL ? x : NULL;
+  return x && (x->op == OP_MUL || tensor_row_of((op)x->op)) ? x : NULL;
 }
 
 /** The elements that one term of a contraction reads; its result's ranges go into `own`. */

@@ -1,5 +1,7 @@
 /* Matrix products with broadcast batch axes, as NumPy's matmul: both operands are expanded to
-   (…, M, N, K), multiplied elementwise and summed over K, in f32 for f16 and bf16. */
+   (…, M, N, K), converted to the type of the sums, multiplied elementwise and summed over K, in f32
+   for results of f16 and bf16. */
+#include "tensor/context/symbolic_dims.h"
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/expressions.h"
 #include "tensor/ops/reduction.h"
@@ -29,7 +31,10 @@ static const node *multiply_matrices(builder *b, const node *x, const node *y) {
 }
 
 value build_matmul(builder *b, value x, value y) {
-  dtype t = values_promoted_dtype((value[]){x, y}, 2);
+  return build_matmul_as(b, x, y, values_promoted_dtype((value[]){x, y}, 2));
+}
+
+value build_matmul_as(builder *b, value x, value y, dtype t) {
   const node *m = type_convert(b, x, accumulation_type(t)),
              *n = type_convert(b, y, accumulation_type(t));
   bool row = m->rank == 1, column = n->rank == 1;
@@ -56,6 +61,15 @@ static value call_matmul(builder *b, const value in[], size_t n, const void *opt
   (void)n;
   (void)options;
   return build_matmul(b, in[0], in[1]);
+}
+
+static value call_matmul_as(builder *b, const value in[], size_t n, const void *options) {
+  (void)n;
+  return build_matmul_as(b, in[0], in[1], dims_check_dtype(b, *(const tn_dtype *)options));
+}
+
+tn_tensor *tn_matmul_as(tn_tensor *a, tn_tensor *b, tn_dtype dtype) {
+  return op_call("matmul_as", (tn_tensor *[]){a, b}, 2, 0, call_matmul_as, &dtype);
 }
 
 tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b) {

@@ -122,6 +122,7 @@ value build_triu(builder *b, value x, const node *k);
    Descriptors have all fields of this version, whatever their `size`. */
 
 value build_matmul(builder *b, value x, value y);
+value build_matmul_as(builder *b, value x, value y, dtype t);
 value build_conv(builder *b, value x, value w, value bias, const tn_conv_desc *desc);
 value build_conv_transpose(builder *b, value x, value w, value bias, const tn_conv_desc *desc);
 value build_max_pool(builder *b, value x, const tn_pool_desc *desc);

@@ -168,15 +168,16 @@ void plan_constants_build(tn_plan *plan, ir *g, const node *const roots[], size_
       .c = c, .plan = plan, .background = background, .work = ir_arena(g), .out = out};
   const tn_hardware hardware = hardware_with_defaults(&c->target->target.hardware);
   *out = (plan_constants){.plan = plan, .work = p.work};
-  p.constants =
-      constant_folding_find(g, &(constant_folding_request){.roots = roots,
-                                                           .n_roots = n,
-                                                           .is_constant = is_constant,
-                                                           .user = &p,
-                                                           .first_uid = (int64_t)plan->n_sources,
-                                                           .vector = c->target->target.vector_bytes,
-                                                           .cache = (double)hardware.l3_bytes,
-                                                           .math = (int)c->math});
+  p.constants = constant_folding_find(
+      g, &(constant_folding_request){.roots = roots,
+                                     .n_roots = n,
+                                     .is_constant = is_constant,
+                                     .user = &p,
+                                     .first_uid = (int64_t)plan->n_sources,
+                                     .vector = c->target->target.vector_bytes,
+                                     .cache = (double)hardware.l3_bytes,
+                                     .math = (int)c->math,
+                                     .rows = target_rows(&c->target->target)});
   out->roots = p.constants.roots;
   take_shared(&p);
   if (!p.constants.at.n) return;

@@ -1,0 +1,36 @@
+/* Implements the table of the ops that multiply elements of small types in groups, and their
+   reference semantics. */
+#include "ir/core/tensor_rows.h"
+
+const tensor_row tensor_rows[TENSOR_ROWS] = {
+#define TENSOR_ROW(op, sum, x, y, group, exact) {OP_##op, sum, x, y, group, exact},
+#include "ir/core/tensor_rows.def"
+#undef TENSOR_ROW
+};
+
+const tensor_row *tensor_row_of(op o) {
+  for (size_t i = 0; i < TENSOR_ROWS; i++)
+    if (tensor_rows[i].op == o) return &tensor_rows[i];
+  return NULL;
+}
+
+/** Element p of a word. */
+static uint64_t element_of(uint64_t word, dtype t, int p) {
+  int bits = dtype_bits(t);
+  uint64_t element = word >> p * bits & ((UINT64_C(1) << bits) - 1);
+  return dtype_is_float(t) ? element : scalar_cast(t, DT_I64, element);
+}
+
+uint64_t tensor_row_eval(const tensor_row *row, uint64_t sum, uint64_t x, uint64_t y) {
+  for (int p = row->group; p-- > 0;) {
+    uint64_t a = element_of(x, row->x, p), b = element_of(y, row->y, p);
+    if (dtype_is_float(row->sum)) {
+      float product = (float)scalar_to_double(row->x, a) * (float)scalar_to_double(row->y, b);
+      float added = (float)scalar_to_double(row->sum, sum) + product;
+      sum = scalar_from_double(row->sum, (double)added);
+    } else {
+      sum = scalar_cast(row->sum, DT_I64, sum + a * b);
+    }
+  }
+  return sum;
+}
