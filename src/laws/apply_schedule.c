@@ -97,6 +97,11 @@ static const node *apply_pitch(laws *l, const node *sink, const law_args *a,
   return law_pitch(l, sink, a->subject, a->number);
 }
 
+static const node *apply_tensor(laws *l, const node *sink, const law_args *a,
+                                const node *principals[]) {
+  return law_tensor(l, sink, a->subject, a->number, &principals[0]);
+}
+
 static const node *apply_kind(laws *l, const node *sink, const law_args *a,
                               const node *principals[]) {
   const node *changed;

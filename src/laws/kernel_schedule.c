@@ -3,6 +3,8 @@
    numbers are limited. */
 #include "laws/kernel_schedule.h"
 
+#include "ir/core/tensor_rows.h"
+
 #include <string.h>
 
 static const law_facts facts[LAWS] = {
@@ -35,6 +37,7 @@ typedef enum argument {
   POINT,
   KIND,
   SIDE,
+  ROW,
   LIST
 } argument; /* WORD: stands for itself */
 
@@ -67,6 +70,7 @@ static void print_argument(str *out, const law_schedule_line *line, argument wha
   case NUMBER: str_addf(out, " %" PRId64, line->number); break;
   case POINT: str_addf(out, " %s %" PRId64, line->is_multiple ? "by" : "at", line->number); break;
   case KIND: str_addf(out, " %s", range_kind_name((range_kind)line->number)); break;
+  case ROW: str_addf(out, " %s", op_name(tensor_rows[line->number].op)); break;
   case SIDE: str_addf(out, " %s", line->number ? "last" : "first"); break;
   default:
     for (size_t i = 0; i < line->list.n; i++) print_range(out, line->list.at[i]);
@@ -192,6 +196,14 @@ static int64_t parse_kind(reader *r) {
   fail_expected(r, list_kinds(r->a));
 }
 
+static int64_t parse_row(reader *r) {
+  for (int i = 0; i < TENSOR_ROWS; i++) {
+    const char *name = op_name(tensor_rows[i].op);
+    if (parse_word(r, name, strlen(name))) return i;
+  }
+  fail_expected(r, "an op for groups of elements, as dot_u8i8");
+}
+
 static bool parse_side(reader *r) {
   if (parse_word(r, "first", 5)) return false;
   if (parse_word(r, "last", 4)) return true;
@@ -212,6 +224,7 @@ static void parse_argument(reader *r, law_schedule_line *line, argument what, ch
   case POINT: parse_point(r, line); break;
   case KIND: line->number = parse_kind(r); break;
   case SIDE: line->number = parse_side(r); break;
+  case ROW: line->number = parse_row(r); break;
   default: parse_list(r, line);
   }
 }

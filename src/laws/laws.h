@@ -34,7 +34,7 @@ const law_facts *law_facts_of(law which);
 /** Arguments of a law; the table says which of them it takes. */
 typedef struct law_args {
   const node *subject;     /* RANGE, BINDER, EXPRESSION */
-  int64_t number;          /* NUMBER, POINT, KIND, SIDE */
+  int64_t number;          /* NUMBER, POINT, KIND, SIDE, ROW */
   bool is_multiple;        /* POINT: "by" */
   const node *other;       /* OUTER, LANES */
   const node *const *list; /* RANGES */
@@ -184,6 +184,13 @@ const node *law_ungate(laws *l, const node *sink, const node *stage);
 /** PITCH: the rows of an array of rank 2 or more, of one value, that only INDEX reads, begin `more`
     elements farther apart. Rows are of a constant length. */
 const node *law_pitch(laws *l, const node *sink, const node *stage, int64_t more);
+
+/** TENSOR: applies row number `row` of tensor_rows.def to a sum of products of converted small
+    elements of buffers: they are packed in words, groups along the range, over which the sum runs.
+    `*groups` is the range of the groups, of which there are two or more. Rows that are not exact
+    round sums in another order. */
+const node *law_tensor(laws *l, const node *sink, const node *range, int64_t row,
+                       const node **groups);
 
 /** KIND: gives a range its kind; *changed is the range after that. UNROLL and VECTOR need a
    constant extent, a VECTOR a power of two or the inner extent of a SPLIT with a remainder (its

@@ -4,6 +4,7 @@
 #define TENON_TESTS_IR_RANDOM_LAW_H
 
 #include "../random/random.h"
+#include "ir/core/tensor_rows.h"
 #include "laws/kernel_schedule.h"
 
 #include <string.h>
@@ -49,6 +50,7 @@ static inline law_args random_args(laws *l, rng *r, law which, const node *sink)
   node_list all = law_data_expressions(l, sink);
   if (strstr(form, "KIND")) a.number = (int64_t)rng_below(r, KIND_LIMIT);
   if (strstr(form, "to NUMBER")) a.number = rng_between(r, 0, 2);
+  if (strstr(form, "ROW")) a.number = (int64_t)rng_below(r, TENSOR_ROWS);
   if (strstr(form, "SIDE")) a.number = rng_chance(r, 50);
   if (strstr(form, "POINT")) a.is_multiple = rng_chance(r, 50);
   if (strstr(form, "EXPRESSION") && all.n) a.subject = random_of(r, &all);

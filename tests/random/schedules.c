@@ -45,6 +45,7 @@ static bool is_wanted(scheduling *s, law which, const law_args *a) {
                       ? law_find_binder(&s->laws, s->sink, a->subject)
                       : NULL;
   bool orders = which == LAW_ORDER || which == LAW_NEST || which == LAW_PARTITION;
+  if (which == LAW_TENSOR && !tensor_rows[a->number].is_exact && !s->reorders) return false;
   if (orders && b && b->op == OP_FOLD && !s->reorders) return false;
   if (which != LAW_KIND) return true;
   int64_t most = range_extent(a->subject)->hi;
