@@ -1,4 +1,4 @@
-"""Test cases of attention and other contractions (einsum, integer products): {name: cases(version,
+"""Test cases of attention, rotary embeddings and einsum: {name: cases(version,
 rng)}."""
 
 import numpy as np
@@ -6,7 +6,7 @@ import numpy as np
 from cases import BF16, In, const, one
 from operators import F16, F32, F64, some
 
-I8, U1, I1 = (np.dtype(t) for t in ("i8", "u1", "i1"))
+I8 = np.dtype("i8")
 
 
 def with_outputs(case, n):
@@ -96,15 +96,4 @@ def einsum(version, rng):
               equation="bij,ik->bjk", terms=4, more=[{"x0": some(rng, (5, 3, 2), F32)}])
 
 
-def small_products(version, rng):
-    for a, b in ((U1, U1), (I1, I1), (U1, I1)):
-        x, y = some(rng, (3, 4), a, -90, 90), some(rng, (4, 5), b, -90, 90)
-        yield one("MatMulInteger", x, y)
-        yield one("MatMulInteger", x, y, const(7, a), const(3, b))
-        yield one("MatMulInteger", x, y, const([5], a))
-        yield one("MatMulInteger", x, y, const(4, a), some(rng, (5,), b))
-    yield one("MatMulInteger", some(rng, (2, 3, 4), U1), some(rng, (4, 5), U1), None, const(9, U1))
-
-
-OPERATORS = {"Attention": attention, "RotaryEmbedding": rotary, "Einsum": einsum,
-             "MatMulInteger": small_products}
+OPERATORS = {"Attention": attention, "RotaryEmbedding": rotary, "Einsum": einsum}

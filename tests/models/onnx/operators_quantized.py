@@ -1,4 +1,4 @@
-"""Test cases of ONNX's quantised operators, of windows of signals, and of CenterCropPad:
+"""Test cases of ONNX's quantised operators and integer products, of windows of signals, and of CenterCropPad:
 {name: cases(version, rng)}."""
 
 import itertools
@@ -15,6 +15,10 @@ def outputs(case, *names):
     (op, ins, _, attributes), = case.nodes
     case.nodes, case.outputs = [(op, ins, list(names), attributes)], list(names)
     return case
+
+
+def joined(*cases):
+    return lambda version, rng: itertools.chain(*(of(version, rng) for of in cases))
 
 
 def integers(rng, shape, kind):
@@ -95,6 +99,58 @@ def quantized_conv(version, rng):
             yield one("QLinearConv", *given, integers(rng, (6,), I16).astype(I32), **how)
 
 
+def integer_matmul(version, rng):
+    for a, b in ((U8, U8), (I8, I8), (U8, I8)):
+        x, y = some(rng, (3, 4), a, -90, 90), some(rng, (4, 5), b, -90, 90)
+        yield one("MatMulInteger", x, y)
+        yield one("MatMulInteger", x, y, const(7, a), const(3, b))
+        yield one("MatMulInteger", x, y, const([5], a))
+        yield one("MatMulInteger", x, y, const(4, a), some(rng, (5,), b))
+    yield one("MatMulInteger", some(rng, (2, 3, 4), U8), some(rng, (4, 5), U8), None, const(9, U8))
+    x, y = some(rng, (17, 65), U8, 0, 255), some(rng, (65, 33), U8, 0, 255)
+    yield one("MatMulInteger", x, y, const(128, U8), const(131, U8), label="words")
+
+
+SCALES = const(0.5, F32), const(0.25, F32), const(8, F32)  # results are exact, ties among them
+
+
+def exact_products(version, rng):
+    x_scale, y_scale, scale = SCALES
+    for a, b, to in ((U8, U8, U8), (U8, I8, U8), (I8, I8, I8)):
+        for m, n, k in ((3, 5, 4), (17, 33, 64)):
+            x, y = some(rng, (m, k), a, -90, 90), some(rng, (k, n), b, -90, 90)
+            yield one("QLinearMatMul", x, x_scale, const(3, a), y, y_scale, const(5, b), scale,
+                      const(7, to))
+    x, y = some(rng, (2, 3, 4), U8), some(rng, (4, 5), U8)
+    yield one("QLinearMatMul", x, x_scale, const(0, U8), y, y_scale, const(0, U8), scale, const(0, U8))
+
+
+def exact_convolutions(version, rng):
+    for a, b in ((U8, U8), (U8, I8)):
+        x, w = some(rng, (2, 4, 6, 5), a, -90, 90), some(rng, (3, 4, 3, 2), b, -90, 90)
+        yield one("ConvInteger", x, w)
+        yield one("ConvInteger", x, w, const(7, a), const(0, b), pads=[1, 0, 2, 1], strides=[2, 1])
+        yield one("ConvInteger", x, w, const(7, a), const(3, b), pads=[1, 1, 1, 1])
+    x, w = some(rng, (1, 16, 7, 7), U8, 0, 255), some(rng, (9, 16, 3, 3), U8, 0, 255)
+    yield one("ConvInteger", x, w, const(131, U8), pads=[1, 1, 1, 1], label="words")
+    x, w = some(rng, (1, 4, 5, 5), U8), some(rng, (6, 2, 3, 3), U8)
+    yield one("ConvInteger", x, w, const(2, U8), group=2)
+
+
+def exact_quantised_convolutions(version, rng):
+    x_scale, w_scale, scale = SCALES
+    for a, b, to in ((U8, U8, U8), (U8, I8, U8), (I8, I8, I8)):
+        x, w = some(rng, (1, 16, 6, 6), a, -90, 90), some(rng, (8, 16, 3, 3), b, -90, 90)
+        zeros = const(9, a), const(0, b), const(11, to)
+        yield one("QLinearConv", x, x_scale, zeros[0], w, w_scale, zeros[1], scale, zeros[2],
+                  pads=[1, 1, 1, 1])
+        yield one("QLinearConv", x, x_scale, zeros[0], w, w_scale, zeros[1], scale, zeros[2],
+                  some(rng, (8,), I32, -900, 900), strides=[2, 2])
+    each = const([0.25, 0.5, 1, 2, 4, 0.125, 0.25, 8], F32)
+    x, w = some(rng, (1, 3, 6, 6), U8), some(rng, (8, 3, 3, 3), I8)
+    yield one("QLinearConv", x, x_scale, const(4, U8), w, each, const([0] * 8, I8), scale, const(3, U8))
+
+
 def causal_conv(version, rng):
     for t in (F32, F64):
         x, w, bias = some(rng, (2, 3, 6), t), some(rng, (3, 1, 4), t), some(rng, (3,), t)
@@ -122,8 +178,11 @@ def centre(version, rng):
 
 OPERATORS = {
     "QuantizeLinear": quantize, "DequantizeLinear": dequantize,
-    "DynamicQuantizeLinear": dynamic_quantize, "QLinearMatMul": quantized_matmul,
-    "ConvInteger": conv_integer, "QLinearConv": quantized_conv, "CausalConvWithState": causal_conv,
+    "DynamicQuantizeLinear": dynamic_quantize, "MatMulInteger": integer_matmul,
+    "QLinearMatMul": joined(quantized_matmul, exact_products),
+    "ConvInteger": joined(conv_integer, exact_convolutions),
+    "QLinearConv": joined(quantized_conv, exact_quantised_convolutions),
+    "CausalConvWithState": causal_conv,
     "HannWindow": window("HannWindow"), "HammingWindow": window("HammingWindow"),
     "BlackmanWindow": window("BlackmanWindow"), "CenterCropPad": centre,
 }

@@ -1,7 +1,5 @@
-/* ONNX Conv, ConvInteger, QLinearConv, CausalConvWithState and ConvTranspose by the convolution
-   builders of tensor/ops. */
+/* ONNX Conv, CausalConvWithState and ConvTranspose by the convolution builders of tensor/ops. */
 #include "formats/onnx/ops/onnx_builders.h"
-#include "formats/onnx/ops/quantise.h"
 #include "formats/onnx/ops/window_attributes.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/operators.h"
@@ -42,43 +40,6 @@ static value convolve(onnx_call *c, value x, value w, value bias) {
 void onnx_Conv(onnx_call *c) {
   onnx_require_same_types(c);
   c->outputs[0] = convolve(c, onnx_input(c, 0), onnx_input(c, 1), read_bias(c));
-}
-
-/** One number, or one for each channel in a shape that broadcasts to channels and `behind` axes
- * more.
- */
-static value align_channels(builder *b, value v, size_t behind) {
-  sizes s = sizes_of(v.node);
-  if (s.rank != 1) return v;
-  if (node_is_bits(s.at[0], 1)) s.rank = 0;
-  for (size_t i = 0; s.rank && i < behind; i++) s.at[s.rank++] = ix_const(b->ir, 1);
-  return build_reshape(b, v, &s);
-}
-
-/** An operand in i32, less its zero point: of weights there may be one for each output channel. */
-static value subtract_zero_point(onnx_call *c, size_t input, size_t zero_input) {
-  builder *b = onnx_builder(c);
-  value x = build_cast(b, onnx_input(c, input), DT_I32);
-  if (!onnx_has_input(c, zero_input)) return x;
-  value zero = build_cast(b, onnx_input(c, zero_input), DT_I32);
-  return build_sub(b, x, align_channels(b, zero, x.node->rank - 1));
-}
-
-void onnx_ConvInteger(onnx_call *c) {
-  value x = subtract_zero_point(c, 0, 2), w = subtract_zero_point(c, 1, 3);
-  c->outputs[0] = convolve(c, x, w, (value){0});
-}
-
-void onnx_QLinearConv(onnx_call *c) {
-  builder *b = onnx_builder(c);
-  value bias = onnx_has_input(c, 8) ? onnx_input(c, 8) : (value){0};
-  value y = convolve(c, subtract_zero_point(c, 0, 2), subtract_zero_point(c, 3, 5), bias);
-  value scale =
-      build_mul(b, onnx_scalar_input(c, 1), align_channels(b, onnx_input(c, 4), y.node->rank - 2));
-  scale = build_div(b, scale, onnx_scalar_input(c, 6));
-  value zero = onnx_scalar_input(c, 7);
-  y = build_mul(b, build_cast(b, y, DT_F32), scale);
-  c->outputs[0] = onnx_quantise(c, y, zero, (dtype)zero.node->dtype);
 }
 
 /** The entries before the input: the state, or zeros. */

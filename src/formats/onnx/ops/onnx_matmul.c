@@ -1,4 +1,4 @@
-/* ONNX MatMul, Gemm and MatMulInteger, by the matrix product of tensor/ops. */
+/* ONNX MatMul and Gemm, by the matrix product of tensor/ops. */
 #include "formats/onnx/ops/onnx_builders.h"
 #include "tensor/ops/operators.h"
 
@@ -38,23 +38,4 @@ void onnx_Gemm(onnx_call *c) {
   if (onnx_has_input(c, 2))
     y = build_add(b, y, build_expand(b, scale_by_attribute(c, onnx_input(c, 2), "beta"), &s));
   c->outputs[0] = y;
-}
-
-/* Products of 8-bit integers. */
-
-/** Casts an operand to i32 and subtracts its zero point: a scalar, or one for each row of the first
-    operand. */
-static value subtract_zero_point(onnx_call *c, size_t input, bool by_row) {
-  builder *b = onnx_builder(c);
-  value x = build_cast(b, onnx_input(c, input), DT_I32);
-  if (!onnx_has_input(c, input + 2)) return x;
-  value zero = build_cast(b, onnx_input(c, input + 2), DT_I32);
-  bool is_list = zero.node->rank == 1 && !node_is_bits(zero.node->dims[0], 1);
-  if (is_list && by_row) zero = build_unsqueeze(b, zero, (tn_axes){.count = 1, .axis = {1}});
-  return build_sub(b, x, zero);
-}
-
-void onnx_MatMulInteger(onnx_call *c) {
-  c->outputs[0] = build_matmul(onnx_builder(c), subtract_zero_point(c, 0, true),
-                               subtract_zero_point(c, 1, false));
 }

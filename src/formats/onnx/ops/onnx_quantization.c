@@ -1,4 +1,4 @@
-/* ONNX quantisation: QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear, and QLinearMatMul.
+/* ONNX quantisation: QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear.
    Scales and zero points are one for all elements, one for each entry of an axis, or one for each
    block of an axis. Integers of 8 and 16 bits. */
 #include "formats/onnx/ops/onnx_builders.h"
@@ -97,30 +97,4 @@ void onnx_DynamicQuantizeLinear(onnx_call *c) {
   c->outputs[0] = onnx_quantise(c, build_div(b, x, divisor), zero, DT_U8);
   c->outputs[1] = divisor;
   c->outputs[2] = zero;
-}
-
-/** Moves a list, one entry for each row, to the axis of the rows. */
-static value by_row(builder *b, value v) {
-  bool is_list = v.node->rank == 1 && !size_equals(v.node->dims[0], 1);
-  return is_list ? build_unsqueeze(b, v, (tn_axes){.count = 1, .axis = {1}}) : v;
-}
-
-/** Operand of a product, less its zero point. */
-static value read_operand(onnx_call *c, size_t input, bool is_first) {
-  builder *b = onnx_builder(c);
-  bounds_of(c, (dtype)onnx_input(c, input).node->dtype);
-  value zero = build_cast(b, onnx_input(c, input + 2), DT_I32);
-  if (is_first) zero = by_row(b, zero);
-  return build_sub(b, build_cast(b, onnx_input(c, input), DT_I32), zero);
-}
-
-void onnx_QLinearMatMul(onnx_call *c) {
-  builder *b = onnx_builder(c);
-  value y = build_matmul(b, read_operand(c, 0, true), read_operand(c, 3, false));
-  value scale =
-      build_mul(b, by_row(b, value_widen(b, onnx_input(c, 1))), value_widen(b, onnx_input(c, 4)));
-  scale = build_div(b, scale, by_row(b, value_widen(b, onnx_input(c, 6))));
-  y = build_mul(b, build_cast(b, y, (dtype)scale.node->dtype), scale);
-  value zero = by_row(b, onnx_input(c, 7));
-  c->outputs[0] = onnx_quantise(c, y, zero, (dtype)zero.node->dtype);
 }
