@@ -763,6 +763,21 @@ static void cuts_come_after_what_follows(void **state) {
   run_body(product_then_exp, 0, 0);
 }
 
+/** A product of converted operands, which are read as often as they have rows. */
+static void product_of_halves(test *t) {
+  const int64_t size[] = {(int64_t)t->number, (int64_t)t->number};
+  const node *x = ir_cast(t->g, buffer(t, DT_BF16, 0, 2, size), DT_F32);
+  const node *y = square_product(t, x, buffer(t, DT_F32, 1, 2, size));
+  schedule_request r = {.roots = &y, .n_roots = 1, .math = MATH_DEFAULT, .target.vector = 64};
+  t->number = (double)schedule_make(t->g, &r)->steps.n;
+}
+
+static void halves_that_are_read_often_are_converted_once(void **state) {
+  (void)state;
+  assert_true(run_body(product_of_halves, 0, 1024) == 2);
+  assert_true(run_body(product_of_halves, 0, 32) == 1);
+}
+
 /** A full reduction: partial results per core, a remainder, and the final one. None with exact
     arithmetic, where the order decides even which of two zeros is the largest. */
 static void sum_of_everything(test *t) {
@@ -882,6 +897,7 @@ int main(void) {
       cmocka_unit_test(readers_count_once),
       cmocka_unit_test(places_go_outwards_one_by_one),
       cmocka_unit_test(cuts_come_after_what_follows),
+      cmocka_unit_test(halves_that_are_read_often_are_converted_once),
       cmocka_unit_test(much_is_reduced_in_parts),
       cmocka_unit_test(memory_saturates),
       cmocka_unit_test(many_cores_compute_rather_than_store),

@@ -6,6 +6,7 @@
        another contraction, where the epilogue has an expensive function or the contraction is long
        and of computed operands, as attention's is; or if a piece of a join moves it;
      - an operand that the windows of a contraction read several times over;
+     - an operand of a contraction that is converted from 16-bit floats and read many times;
      - an operand of a contraction that is joined of pieces, as by a concatenation, or combined of
        many elements of another contraction's result, as those of Winograd's algorithm are;
      - the result of a scan that a contraction reads.
@@ -150,9 +151,19 @@ static combination combination_of(const forcing *f, const value *v, const combin
   return most;
 }
 
+/** True if a value converts 16-bit floats to f32. */
+static bool widens_halves(const value *v) {
+  if (!is_elementwise(v) || v->tensor->dtype != DT_F32) return false;
+  for (size_t i = 0; i < v->inputs.tensors.n; i++) {
+    dtype t = (dtype)v->inputs.tensors.at[i]->dtype;
+    if (t == DT_F16 || t == DT_BF16) return true;
+  }
+  return false;
+}
+
 /** Stores the operands of contractions that each tile would compute at too high a cost: those
-   joined of pieces, which it would select among, and those that combine many elements of another
-    contraction's result. */
+   joined of pieces, which it would select among, those that combine many elements of another
+   contraction's result, and those converted from 16-bit floats that are read many times. */
 static void store_costly_operands(forcing *f) {
   const values *v = f->s->values;
   bool *joined = arena_calloc(f->s->work, v->at.n + 1, sizeof *joined);
@@ -165,7 +176,9 @@ static void store_costly_operands(forcing *f) {
       value *from = value_of(f, r->inputs.tensors.at[k]);
       bool is_costly =
           from && (joined[from->position] || all[from->position].n >= MACHINE_COMBINED_ELEMENTS);
-      if (is_costly && times_read(r, from) > MACHINE_OPERAND_REUSE_LEAST) force_store(f, from);
+      double times = from ? times_read(r, from) : 0;
+      bool is_converted = from && widens_halves(from) && times > MACHINE_CONVERTED_REUSE_LEAST;
+      if (is_converted || (is_costly && times > MACHINE_OPERAND_REUSE_LEAST)) force_store(f, from);
     }
   }
 }

@@ -164,7 +164,6 @@ void onnx_QLinearConv(onnx_call *c) {
   value sums = convolve(c, (operand){0, 2}, (operand){3, 5});
   size_t spatial = sums.node->rank - 2u;
   value scale = build_mul(b, onnx_scalar_input(c, 1), read_scale(c, 4, spatial));
-  if (onnx_has_input(c, 8))
-    sums = build_add(b, sums, along_axis(c, onnx_input(c, 8), spatial));
+  if (onnx_has_input(c, 8)) sums = build_add(b, sums, along_axis(c, onnx_input(c, 8), spatial));
   c->outputs[0] = requantise(c, sums, scale, spatial);
 }
