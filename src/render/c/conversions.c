@@ -62,19 +62,45 @@ static dtype next_type(dtype from, dtype to) {
   return a > b * 2 ? signed_type(a / 2) : to;
 }
 
+/** The body of a conversion's helper through intermediate types: that of gcc's builtin (`by`), or
+    NULL, to the type that this converts to. */
+static const char *convert_by_steps(c_writer *w, c_value_type to, c_value_type from,
+                                    const c_conversion_intrinsic *by) {
+  c_template_arguments b = {.a = "a", .t = to};
+  dtype t = from.dtype;
+  if (by) {
+    b.t.dtype = t = by->to;
+    b.a = c_template_fill(w, by->text, &b);
+  }
+  while (t != to.dtype) {
+    b.t.dtype = t = next_type(t, to.dtype);
+    b.a = c_template_fill(w, w->d->conversion.cast[1], &b);
+  }
+  return arena_printf(w->arena, "return %s;", b.a);
+}
+
+/** A faster first step of a conversion to a wider type; NULL: none. */
+static const c_conversion_intrinsic *find_intrinsic(const c_writer *w, c_value_type to,
+                                                    c_value_type from) {
+  for (size_t i = 0; i < w->d->conversion.n_intrinsics; i++) {
+    const c_conversion_intrinsic *x = &w->d->conversion.intrinsics[i];
+    if (x->from == from.dtype && x->lanes == from.lanes && dtype_bytes(to.dtype) >= 4) return x;
+  }
+  return NULL;
+}
+
 c_fragment c_convert(c_writer *w, c_value_type to, c_value_type from, c_fragment p) {
   bool vector = to.lanes > 1;
   if (to.dtype == from.dtype) return p;
   c_template_arguments b = {.a = vector ? p.text : c_fragment_operand(w, p), .t = to};
   if (!vector || next_type(from.dtype, to.dtype) == to.dtype)
     return c_template_primary(w, w->d->conversion.cast[vector], &b);
-  b.a = "a";
-  for (dtype t = from.dtype; t != to.dtype;) {
-    b.t.dtype = t = next_type(t, to.dtype);
-    b.a = c_template_fill(w, w->d->conversion.cast[1], &b);
-  }
-  const char *body = arena_printf(w->arena, "return %s;", b.a),
-             *name = arena_printf(w->arena, "cast_%s_%s", c_value_type_label(w, from),
-                                  c_value_type_label(w, to));
+  const c_conversion_intrinsic *by = find_intrinsic(w, to, from);
+  const char *body = convert_by_steps(w, to, from, NULL);
+  if (by)
+    body = arena_printf(w->arena, "#if %s\n  %s\n#else\n  %s\n#endif", by->condition,
+                        convert_by_steps(w, to, from, by), body);
+  const char *name =
+      arena_printf(w->arena, "cast_%s_%s", c_value_type_label(w, from), c_value_type_label(w, to));
   return c_call_helper(w, name, body, to, &from, &p, 1);
 }

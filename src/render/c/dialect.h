@@ -46,6 +46,13 @@ typedef struct c_intrinsic {
   const char *condition, *text; /* an expression */
 } c_intrinsic;
 
+/** A faster conversion of vectors, under a condition of the preprocessor. */
+typedef struct c_conversion_intrinsic {
+  dtype from, to;
+  uint16_t lanes;
+  const char *condition, *text; /* an expression */
+} c_conversion_intrinsic;
+
 typedef struct c_type {
   const char *scalar, *vector; /* type names; a vector's is followed by its lanes */
   const char *suffix;          /* of literals */
@@ -77,6 +84,8 @@ typedef struct c_conversion_text {
   const char *to_bool[2]; /* from a number; vectors: to a mask as wide */
   c_op bitcast[2];
   const char *to_mask; /* from a scalar truth value to a lane of a mask */
+  const c_conversion_intrinsic *intrinsics;
+  size_t n_intrinsics;
   const char *of_mask; /* from a mask to numbers 0 and 1 as wide */
 } c_conversion_text;
 

@@ -112,6 +112,22 @@ static const c_intrinsic intrinsics[] = {
     DOTS(OP_DOT_BF16, DT_F32, "DOT_BF16"),
 };
 
+/* gcc converts bytes to 32 bits in two steps, and 16 of them lane by lane. */
+#define WIDEN(from, to, name)                                                                \
+  {from, to, 16, "defined __AVX512F__ && !defined __clang__",                                \
+   "($t)__builtin_ia32_pmov" name "bd512_mask((char __attribute__((vector_size(16))))($a), " \
+   "(int __attribute__((vector_size(64)))){0}, -1)"},                                        \
+  {                                                                                          \
+    from, to, 8, "defined __AVX2__ && !defined __clang__",                                   \
+        "($t)__builtin_ia32_pmov" name "bd256((char __attribute__((vector_size(16))))("      \
+        "long long __attribute__((vector_size(16)))){(long long)($a), 0})"                   \
+  }
+
+static const c_conversion_intrinsic conversions[] = {
+    WIDEN(DT_U8, DT_I32, "zx"),
+    WIDEN(DT_I8, DT_I32, "sx"),
+};
+
 /* Products of groups of small elements: of one element each for scalars and other vectors, and by
    builtins, of which each compiler has its own names. */
 static const char dots_prelude[] =
@@ -357,6 +373,8 @@ const c_dialect c_gnu = {
             .to_bool = {"$a != 0", "($m)($a != ($o){0})"},
             .bitcast = {{"return ((union {\n    $o from;\n    $t to;\n  }){$a}).to;", C_FUNCTION},
                         UNARY("($t)$a")},
+            .intrinsics = conversions,
+            .n_intrinsics = sizeof conversions / sizeof *conversions,
             .to_mask = "-$a",
             .of_mask = "$a & 1",
         },
