@@ -162,11 +162,44 @@ static void test_limits(void **state) {
   assert_int_equal(isa_target_find("x86-64-v4+", &t, &f), TN_ERR_ARGUMENT);
 }
 
+/** Kernels that a context with a limit compiles for a sum, with a folder as its disk cache. */
+static uint64_t compiled_for(const char *folder, const char *limit) {
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  tn_kernel_cache_info before = TN_KERNEL_CACHE_INFO_INIT, after = TN_KERNEL_CACHE_INFO_INIT;
+  float sum[2];
+  d.cpu = limit;
+  d.cache_dir = folder;
+  d.environment = false;
+  tn_context *tn = tn_open(&d);
+  check_ok(tn, tn_kernel_cache_get(tn, &before));
+  tn_tensor *one = tn_from_host(tn, tn_shape(2), TN_F32, (float[]){1, 2}, 2 * sizeof(float));
+  check_ok(tn, tn_read(tn_add(one, tn_num(tn, 3)), TN_F32, sum, sizeof sum));
+  check_ok(tn, tn_kernel_cache_get(tn, &after));
+  check_ok(tn, tn_close(tn));
+  return after.compiled - before.compiled;
+}
+
+/** A processor that has fewer features finds no kernel that was compiled for more. */
+static void test_kernels_of_other_features(void **state) {
+  static const char all[] = "x86-64-v4+avx512vnni";
+  char folder[] = "/tmp/tenon-XXXXXX", command[64];
+  isa_target t;
+  (void)state;
+  if (!isa_level_by_name("x86-64-v4") || isa_target_find(all, &t, NULL) || !t.n_features) skip();
+  assert_non_null(mkdtemp(folder));
+  assert_int_equal(compiled_for(folder, all), 1);
+  assert_int_equal(compiled_for(folder, "x86-64-v4"), 1);
+  assert_int_equal(compiled_for(folder, all), 0);
+  snprintf(command, sizeof command, "rm -rf '%s'", folder);
+  assert_int_equal(system(command), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_products_of_targets),
       cmocka_unit_test_setup_teardown(test_types_of_results, open_context, close_context),
       cmocka_unit_test(test_limits),
+      cmocka_unit_test(test_kernels_of_other_features),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
