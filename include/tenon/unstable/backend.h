@@ -85,7 +85,9 @@ typedef struct tn_capabilities {
                           buffer */
   uint64_t dtypes;     /**< set of 1 << tn_dtype */
   const char *const *lacks; /**< names of ops without an instruction, NULL-terminated, static; NULL:
-                               none. Programs do not contain them */
+                               none. Programs do not contain them. A target without instructions for
+                               small types lists dot_u8i8, dot_i16 and dot_bf16: products of these
+                               become such ops otherwise */
   tn_hardware hardware;
 } tn_capabilities;
 
