@@ -275,9 +275,10 @@ static void apply_model(builder *b, const value in[], size_t n, const void *opti
   const tn_model *m = options;
   model_apply a = {.b = b, .m = m};
   if (m->graph.is_late)
-    diag_raise(b->diag, TN_ERR_UNSUPPORTED,
-               "%.400s cannot be part of an expression: the values of its inputs decide on its shapes",
-               m->data->title);
+    diag_raise(
+        b->diag, TN_ERR_UNSUPPORTED,
+        "%.400s cannot be part of an expression: the values of its inputs decide on its shapes",
+        m->data->title);
   if (n != m->graph.n_inputs || n_out != m->graph.n_outputs)
     diag_raise(b->diag, TN_ERR_ARGUMENT,
                "%.400s has %zu inputs and %zu outputs, but the call has %zu and %zu",

@@ -20,7 +20,7 @@ typedef struct model_file {
   arena arena;
   onnx_model *onnx;
   const char *title; /* in messages: the caller's name or path; if empty, the graph's name */
-  void *bytes; /* a copy of a model in memory; NULL: a file */
+  void *bytes;       /* a copy of a model in memory; NULL: a file */
   size_t n_bytes;
 } model_file;
 

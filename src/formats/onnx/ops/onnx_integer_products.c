@@ -1,6 +1,6 @@
-/* ONNX's products of 8-bit integers: MatMulInteger, ConvInteger, QLinearMatMul and QLinearConv. They
-   are exact in i32, up to the rounding of QLinear operators. An element stands for
-   scale · (x − zero point). The zero points are multiplied out,
+/* ONNX's products of 8-bit integers: MatMulInteger, ConvInteger, QLinearMatMul and QLinearConv.
+   They are exact in i32, up to the rounding of QLinear operators. An element stands for scale · (x
+   − zero point). The zero points are multiplied out,
 
      Σ (x − p) · (w − q) = Σ x·w − q · Σ x − p · Σ w + n · p · q,
 
