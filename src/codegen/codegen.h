@@ -36,6 +36,7 @@ typedef struct codegen_options {
   codegen_decomposer decomposer;  /* runs before the library's decompositions; zero: none */
   const decision_list *decisions; /* of the schedule, if the steps make exactly these; else, and for
                                      NULL, the search finds them */
+  const decision_list *found;     /* what the search finds for this kernel; NULL: not known yet */
 } codegen_options;
 
 /** All passes: from a kernel (stage K) to PROGRAM(SINK, DEVICE, LINEAR). `device` is the device's

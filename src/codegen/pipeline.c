@@ -48,6 +48,7 @@ const node *codegen_run(ir *g, const node *kernel, const char *device, const cod
   if (scratch && scratch_plan_make(ir_arena(g), linear).bytes > scratch) {
     codegen_options tight = *o;
     tight.target.scratch = 1; /* no copies for speed: the arrays that the kernel needs may fit */
+    tight.found = NULL;
     linear = run_passes(g, kernel, &tight);
   }
   const node *on = ir_make(

@@ -31,7 +31,8 @@ typedef struct request {
   const node *program; /* a SINK, or a PROGRAM with the stages so far; NULL: found by `record` */
   const program_record *record;
   kernel_graph_key graph;
-  const char *tuned; /* decisions of its schedule, as text; "": the search's */
+  const char *tuned;          /* decisions of its schedule, as text; "": the search's */
+  const decision_list *found; /* by the search, before; or NULL */
   cache_key key;
   kernel *kernel; /* with a reference; NULL: another thread compiles it */
   bool claimed;   /* this compilation compiles it, into: */
@@ -278,15 +279,17 @@ typedef struct source_task {
   ir *passes; /* of code generation */
 } source_task;
 
-/** SINK → PROGRAM(SINK, DEVICE, LINEAR), in the ir `to`; `decisions`: NULL, or of the schedule. The
-    passes make many times the nodes that remain, so they have an ir of their own, which is freed at
-    once; but an observer counts nodes in the caller's. */
+/** SINK → PROGRAM(SINK, DEVICE, LINEAR), in the ir `to`; `decisions`: NULL, or of the schedule;
+    `found`: NULL, or what the search finds. The passes make many times the nodes that remain, so
+   they have an ir of their own, which is freed at once; but an observer counts nodes in the
+   caller's. */
 static const node *generate_program(const compilation *c, ir *passes, ir *to, const node *program,
-                                    const decision_list *decisions) {
+                                    const decision_list *decisions, const decision_list *found) {
   const char *device = c->target->device->backend->name;
   bool has_own_ir = passes != c->ir;
   codegen_options o = c->codegen;
-  if (decisions) o.decisions = decisions;
+  o.decisions = decisions;
+  o.found = found;
   if (has_own_ir) ir_copy(passes, ir_arena(passes), &program, 1, NULL, NULL, &program);
   if (program->op == OP_SINK) program = codegen_run(passes, program, device, &o);
   if (has_own_ir) ir_copy(to, ir_arena(passes), &program, 1, NULL, NULL, &program);
@@ -298,8 +301,8 @@ static void generate_body(void *arg) {
   request *r = t->r;
   decision_list tuned;
   bool is_tuned = *r->tuned && decisions_parse(ir_arena(t->passes), r->tuned, &tuned);
-  r->program =
-      generate_program(t->maker->c, t->passes, r->ir, r->program, is_tuned ? &tuned : NULL);
+  r->program = generate_program(t->maker->c, t->passes, r->ir, r->program, is_tuned ? &tuned : NULL,
+                                r->found);
 }
 
 static bool is_watched(const compilation *c) {
@@ -626,10 +629,12 @@ static void make_with_reports(compilation *c) {
 /** Begins the requests of kernels, with their keys. */
 static void begin_kernels(compilation *c) {
   const work *w = &c->work;
+  const map *found = c->options->found;
   begin_requests(c);
   for (size_t i = 0; i < w->n; i++) {
     check_kernel(c, w->kernels[i]);
     w->requests[i].program = w->kernels[i];
+    if (found) w->requests[i].found = map_get(found, w->kernels[i]);
     set_key(c, i, kernel_graph_key_make(c->arena, c->codegen.math, w->kernels[i]));
   }
 }
@@ -739,7 +744,7 @@ static void generate_with_decisions(void *arg) {
   decision_list decisions;
   if (!decisions_parse(ir_arena(n->passes), n->decisions, &decisions))
     diag_raise(n->c.diag, TN_ERR_ARGUMENT, "\"%.100s\" are no decisions", n->decisions);
-  n->program = generate_program(&n->c, n->passes, n->c.ir, n->sink, &decisions);
+  n->program = generate_program(&n->c, n->passes, n->c.ir, n->sink, &decisions, NULL);
 }
 
 tn_status compile_generate(const compile_options *o, ir *g, const node *sink, const char *decisions,

@@ -30,7 +30,9 @@ typedef struct compile_options {
                                     thread alone, until this is set */
   disk_cache *disk;              /* NULL: nothing is found or kept on disk */
   tuned_choice tuned;            /* schedules of kernels that were measured; zero: none */
-  bool is_trial;                 /* programs to be measured: compiled anew, and kept in no cache */
+  const map *found; /* kernel → decision_list that the search finds for it, where it is known; or
+                       NULL */
+  bool is_trial;    /* programs to be measured: compiled anew, and kept in no cache */
 } compile_options;
 
 /** Compiles kernels of one ir, SINKs (stage K) or PROGRAM(SINK, DEVICE, LINEAR) nodes, or finds

@@ -9,6 +9,7 @@
 #include "ir/core/var_names.h"
 #include "ir/transform/copy_graph.h"
 #include "ir/transform/liftable_scalars.h"
+#include "runtime/kernel_prices.h"
 #include "runtime/plan_cache.h"
 
 #include <stdlib.h>
@@ -24,6 +25,7 @@ typedef struct build_state {
   node_list kernels;     /* the distinct ones */
   size_t present_kernel; /* index of the kernel that passes run on */
   size_t n_loops;        /* loops among the steps added so far */
+  kernel_prices prices;
 } build_state;
 
 static size_t program_of(const build_state *m, const node *kernel) {
@@ -141,6 +143,7 @@ static void compile_programs(build_state *m) {
                        .user = m,
                        .background = m->request->background,
                        .tuned = m->request->tuned,
+                       .found = &m->prices.found,
                        .disk = m->request->explanation ? NULL : m->request->disk};
   o.observer.user = m;
   if (m->request->logger && m->request->logger->log) o.report_compiled = log_kernel;
@@ -339,6 +342,7 @@ static void schedule_and_compile(build_state *m) {
                                 .labels = r->labels,
                                 .n_labels = r->n_labels,
                                 .math = r->math,
+                                .pricing = {kernel_prices_price, &m->prices},
                                 .target.vector = r->target->target.vector_bytes,
                                 .target.arguments = r->target->target.arguments,
                                 .target.scratch = r->target->target.scratch,
@@ -398,8 +402,10 @@ tn_status executable_build(executable **out, const executable_request *r, const 
   k.p->host = r->host;
   arena_init(&k.p->arena, m, d);
   if (r->explanation) r->explanation->arena.diag = d;
+  kernel_prices_init(&k.prices, k.g, &r->target->target, r->math);
   tn_status s = diag_catch(d, build_body, &k);
   if (r->explanation) r->explanation->arena.diag = NULL;
+  kernel_prices_free(&k.prices);
   ir_free(k.g);
   k.p->arena.diag = NULL;
   if (s != TN_OK)

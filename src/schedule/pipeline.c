@@ -11,6 +11,7 @@
 #include "schedule/fuse/cost_model.h"
 #include "schedule/fuse/fusion_group.h"
 #include "schedule/fuse/fusion_search.h"
+#include "schedule/grouping/choose_stores.h"
 #include "schedule/kernels/build_kernels.h"
 #include "schedule/kernels/canonicalise_kernels.h"
 #include "schedule/kernels/step_names.h"
@@ -118,11 +119,70 @@ static fusion_request fusion_request_of(const schedule_request *r) {
 
 /* Passes. */
 
+/** Passes from values to kernels, as `v` wishes them. */
+static schedule *make_kernels(pipeline *p, const fusion_request *fusion, values *v) {
+  ir *g = p->g;
+  const schedule_request *r = p->request;
+  groups groups = fuse_values(g, fusion, v);
+  schedule *s = p->s = arena_calloc(ir_arena(g), 1, sizeof *s);
+  kernels_build(g, p->graph, v, &groups, r->target.arguments, s);
+  after(p, PASS_FUSE);
+  layout_split_blocked_ranges(g, r, s);
+  after(p, PASS_BLOCKED_RANGES);
+  layout_choose(g, r, s);
+  after(p, PASS_LAYOUTS);
+
+  arena_mark here = arena_save(ir_scratch(g));
+  lives l = liveness_of(g, s);
+  in_place_reuse_find(g, s, &l);
+  step_order_choose(&l, r->search.policy == FUSION_RANDOM ? r->search.seed : 0, s);
+  after(p, PASS_ORDER);
+  in_place_reuse_apply(g, &l, r->search.policy != FUSION_BY_COST, s);
+  arena_rewind(ir_scratch(g), here);
+  buffer_views_make(g, s);
+  after(p, PASS_KERNELS);
+  return s;
+}
+
+typedef struct trial {
+  pipeline p;
+  fusion_request fusion;
+  values *v;
+  size_t *stores; /* required ones, of each value */
+} trial;
+
+static void drop_stores(const trial *t) {
+  for (size_t i = 0; i < t->v->at.n; i++) t->v->at.at[i]->memory.stores.n = t->stores[i];
+}
+
+static schedule *make_trial(void *user) {
+  trial *t = user;
+  t->p.s = NULL;
+  schedule *s = make_kernels(&t->p, &t->fusion, t->v);
+  kernels_canonicalise(t->p.g, s);
+  drop_stores(t);
+  return s;
+}
+
+/** Wishes which values are stored. */
+static void choose_stores(const pipeline *p, const fusion_request *fusion, values *v) {
+  schedule_request silent = *p->request;
+  trial t = {.p = *p, .fusion = *fusion, .v = v};
+  if (silent.search.policy != FUSION_BY_COST) return;
+  fusion_wish_stores(p->g, fusion, v);
+  if (!silent.pricing.price) return;
+  silent.observer = (schedule_observer){0};
+  t.p.request = &silent;
+  t.fusion.decided = NULL;
+  t.stores = arena_alloc(ir_arena(p->g), (v->at.n + 1) * sizeof *t.stores);
+  for (size_t i = 0; i < v->at.n; i++) t.stores[i] = v->at.at[i]->memory.stores.n;
+  grouping_choose_stores(p->g, &(grouping_trials){make_trial, &t, &silent.pricing}, v);
+}
+
 /** Schedules a normalised graph, or the body of a loop with `depth` loops around it. */
 static schedule *schedule_graph(ir *g, const schedule_request *r, normalised *n, size_t depth) {
   pipeline p = {.g = g, .request = r, .graph = n};
   fusion_request fusion = fusion_request_of(r);
-  bool is_by_cost = r->search.policy == FUSION_BY_COST;
   machine small;
   joins_policy joins;
   values v;
@@ -135,25 +195,8 @@ static schedule *schedule_graph(ir *g, const schedule_request *r, normalised *n,
                joins_policy_of(r, &fusion.machine, &joins), n, &v);
   after(&p, PASS_VALUES);
 
-  groups groups = fuse_values(g, &fusion, &v);
-  schedule *s = p.s = arena_calloc(ir_arena(g), 1, sizeof *s);
-  kernels_build(g, n, &v, &groups, r->target.arguments, s);
-  after(&p, PASS_FUSE);
-  layout_split_blocked_ranges(g, r, s);
-  after(&p, PASS_BLOCKED_RANGES);
-  layout_choose(g, r, s);
-  after(&p, PASS_LAYOUTS);
-
-  arena_mark here = arena_save(ir_scratch(g));
-  lives l = liveness_of(g, s);
-  in_place_reuse_find(g, s, &l);
-  step_order_choose(&l, r->search.policy == FUSION_RANDOM ? r->search.seed : 0, s);
-  after(&p, PASS_ORDER);
-  in_place_reuse_apply(g, &l, !is_by_cost, s);
-  arena_rewind(ir_scratch(g), here);
-  buffer_views_make(g, s);
-  after(&p, PASS_KERNELS);
-
+  choose_stores(&p, &fusion, &v);
+  schedule *s = make_kernels(&p, &fusion, &v);
   step_names_set(g, r, n, &v, s);
   kernels_canonicalise(g, s);
   after(&p, PASS_CANONICALISE);

@@ -101,6 +101,7 @@ typedef struct run {
   VEC(capture) captures;
   str lines; /* chosen laws as text */
   rng rng;
+  rng prices;            /* of kernels */
   VEC(interp_var) trips; /* indices of the open loops */
   bool has_loops;
   void **results; /* programs_body */
@@ -179,24 +180,33 @@ static void check_limits(run *x) {
   }
 }
 
+/** Any price: groupings are legal whatever kernels cost. */
+static double random_price(void *user, const node *kernel, bool is_searched) {
+  run *x = user;
+  (void)kernel, (void)is_searched;
+  return (double)rng_below(&x->prices, 1000000);
+}
+
 static void make_schedule(run *x) {
   tensor_passes passes = {.a = x->a};
   node_list order = topo_sort(x->a, x->g->roots, x->g->n_roots, NULL, NULL);
   for (size_t i = 0; i < order.n; i++) x->has_loops |= order.at[i]->op == OP_LOOP;
   report_stage(x->r, "schedule");
-  x->s = schedule_make(x->k, &(schedule_request){.roots = x->g->roots,
-                                                 .n_roots = x->g->n_roots,
-                                                 .may_overwrite = graph_may_overwrite,
-                                                 .observer.after = after_schedule,
-                                                 .observer.user = &passes,
-                                                 .math = x->g->math,
-                                                 .target.vector = x->lowered->vector_bytes,
-                                                 .target.arguments = x->lowered->arguments,
-                                                 .target.scratch = x->lowered->scratch,
-                                                 .target.hardware = x->lowered->hardware,
-                                                 .search.policy = x->policy,
-                                                 .search.seed = x->g->seed,
-                                                 .search.is_without_places = x->without});
+  x->s =
+      schedule_make(x->k, &(schedule_request){.roots = x->g->roots,
+                                              .n_roots = x->g->n_roots,
+                                              .may_overwrite = graph_may_overwrite,
+                                              .observer.after = after_schedule,
+                                              .observer.user = &passes,
+                                              .math = x->g->math,
+                                              .pricing = {x->g->seed % 2 ? random_price : NULL, x},
+                                              .target.vector = x->lowered->vector_bytes,
+                                              .target.arguments = x->lowered->arguments,
+                                              .target.scratch = x->lowered->scratch,
+                                              .target.hardware = x->lowered->hardware,
+                                              .search.policy = x->policy,
+                                              .search.seed = x->g->seed,
+                                              .search.is_without_places = x->without});
   for (size_t i = 0; i < x->s->buffers.n; i++)
     *(x->policy == FUSION_RANDOM ? &check_places_at_random : &check_places_by_cost) +=
         x->s->buffers.at[i].n_places;
@@ -662,7 +672,8 @@ static void check_grouping(const graph *g, const target *lowered, const expected
 }
 
 const expected *check_graph(const graph *g, const target *lowered, report *r) {
-  run x = {.g = g, .lowered = lowered, .r = r, .d = g->a->diag, .rng = {g->seed}};
+  run x = {
+      .g = g, .lowered = lowered, .r = r, .d = g->a->diag, .rng = {g->seed}, .prices = {g->seed}};
   size_t places = check_places_by_cost;
   *r = (report){0};
   run_all(&x, check_body);

@@ -517,6 +517,23 @@ static void scratch_is_limited_for_a_kernel(void **state) {
   run_body(three_products, 0, 0);
 }
 
+static double same_price(void *user, const node *kernel, bool is_searched) {
+  (void)user, (void)kernel, (void)is_searched;
+  return 1;
+}
+
+/** Kernels of several reductions are dear. */
+static double price_of_reductions(void *user, const node *kernel, bool is_searched) {
+  node_list order = topo_sort(ir_arena(((test *)user)->g), &kernel, 1, NULL, NULL);
+  size_t n = 0;
+  (void)is_searched;
+  for (size_t i = 0; i < order.n; i++) n += order.at[i]->op == OP_FOLD;
+  return n > 1 ? 1e9 : 1;
+}
+
+static double (*const prices[])(void *, const node *, bool) = {NULL, same_price,
+                                                               price_of_reductions};
+
 /** A product of the sum of four elements of another product's rows. */
 static void combined_operand(test *t) {
   ir *g = t->g;
@@ -530,6 +547,7 @@ static void combined_operand(test *t) {
   }
   y = tensor_matmul(g, y, buffer(t, DT_F32, 2, 2, square));
   schedule_request r = {.roots = &y, .n_roots = 1, .math = MATH_DEFAULT};
+  r.pricing = (kernel_pricing){prices[t->seed], t};
   t->number = (double)make(t, &r)->steps.n;
 }
 
@@ -537,6 +555,30 @@ static void combined_operand(test *t) {
 static void combined_operands_are_stored(void **state) {
   (void)state;
   assert_int_equal(run_body(combined_operand, 0, 0), 2);
+}
+
+/** Distances of rows from their maxima, squared and added. */
+static void two_reductions(test *t) {
+  ir *g = t->g;
+  const node *x = buffer(t, DT_F32, 0, 2, (int64_t[]){256, 512});
+  const node *column[] = {x->dims[0], ix_const(g, 1)};
+  const node *most = ir_reshape(g, ir_reduce(g, x, OP_MAX, 1, (int64_t[]){1}), 2, column);
+  most = ir_expand(g, most, x->dims);
+  const node *d = ir_op2(g, OP_SUB, x, most);
+  const node *y = ir_reduce(g, ir_op2(g, OP_MUL, d, d), OP_ADD, 1, (int64_t[]){1});
+  schedule_request r = {.roots = &y, .n_roots = 1, .math = MATH_DEFAULT};
+  r.pricing = (kernel_pricing){prices[t->seed], t};
+  t->number = (double)make(t, &r)->steps.n;
+}
+
+/** Kernels are merged, and split, where their prices say so. */
+static void stores_follow_prices(void **state) {
+  (void)state;
+  assert_int_equal(run_body(combined_operand, 1, 0), 1);
+  assert_int_equal(run_body(combined_operand, 2, 0), 2);
+  assert_int_equal(run_body(two_reductions, 0, 0), 1);
+  assert_int_equal(run_body(two_reductions, 1, 0), 1);
+  assert_int_equal(run_body(two_reductions, 2, 0), 2);
 }
 
 /* Code size. A kernel with many loads compiles slowly, even more so if each lane has its own
@@ -893,6 +935,7 @@ int main(void) {
       cmocka_unit_test(layers_take_little_memory),
       cmocka_unit_test(scratch_is_limited_for_a_kernel),
       cmocka_unit_test(combined_operands_are_stored),
+      cmocka_unit_test(stores_follow_prices),
       cmocka_unit_test(code_is_limited_for_a_kernel),
       cmocka_unit_test(readers_count_once),
       cmocka_unit_test(places_go_outwards_one_by_one),

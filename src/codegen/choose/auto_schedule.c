@@ -72,14 +72,16 @@ static choice begin_choice(ir *g, const node *sink, const codegen_options *o) {
                   .sink = sink};
 }
 
-/** The decisions of the options where the steps make exactly these; else what the search finds. */
+/** The decisions of the options where the steps make exactly these; else what the search finds, or
+    found before. */
 static decision_list find_decisions(const choice *c, const codegen_options *o) {
   decision_list made;
   double ns;
   bool fits = o->decisions && choice_try(c, o->decisions, &made, &ns) &&
               decisions_equal(&made, o->decisions);
   if (fits && o->observer.tuned) o->observer.tuned(o->observer.user);
-  return fits ? *o->decisions : choice_search(c);
+  if (fits) return *o->decisions;
+  return o->found ? *o->found : choice_search(c);
 }
 
 bool codegen_predict(ir *g, const node *sink, const codegen_options *o, decision_list *made,

@@ -109,6 +109,13 @@ typedef struct schedule_observer {
   void *user;
 } schedule_observer;
 
+/** The modelled time of a scheduled kernel. */
+typedef struct kernel_pricing {
+  /** ns; with the best schedule that is found, or the first one. NULL: kernels have no prices. */
+  double (*price)(void *user, const node *kernel, bool is_searched);
+  void *user;
+} kernel_pricing;
+
 /** Limits and hardware of the target. */
 typedef struct schedule_target {
   size_t vector;    /* bytes of the widest vector; 0: no vectors */
@@ -137,6 +144,7 @@ typedef struct schedule_request {
   int math; /* math_mode */
   schedule_target target;
   fusion_choice search;
+  kernel_pricing pricing; /* of groupings */
   schedule_observer observer;
 } schedule_request;
 

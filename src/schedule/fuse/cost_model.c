@@ -300,7 +300,7 @@ static void find_costs(measuring *p, value *v) {
   bool is_dear = f->readers > 1 &&
                  f->cost.again > p->m->launch + MACHINE_MATERIALISE_LOADS * cost_load(p->m, v);
   f->is_kept = v->memory.stores.n || v->memory.is_cut || v->memory.was_stored ||
-               (is_dear && !value_is_never_stored(v));
+               (is_dear && !value_is_never_stored(v) && v->memory.wish != WISH_INLINED);
 }
 
 static void count_readers(measuring *p) {

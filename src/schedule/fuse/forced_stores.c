@@ -1,4 +1,4 @@
-/* Chooses values that the fusion search has to store, because its estimates do not see the cost of
+/* Wishes which values the fusion search stores, because its estimates do not see the cost of
    computing them inside of their readers: a contraction there gets no register tile of its own, and
    an expensive function is computed again for each tile. These values are stored:
 
@@ -11,7 +11,7 @@
        many elements of another contraction's result, as those of Winograd's algorithm are;
      - the result of a scan that a contraction reads.
 
-   A stopgap: grouping by the cost of whole kernels will decide this by its estimates. */
+   Where kernels have prices, this is the start from which stores are chosen (grouping). */
 #include "schedule/fuse/search_state.h"
 
 #include "ir/core/affine.h"
@@ -25,7 +25,6 @@ typedef struct forcing {
   const value_list *readers; /* of each value, by position */
   bool *feeds; /* of each value: a contraction reads it, perhaps through elementwise values with one
                   reader each */
-  bool any;    /* a value is forced */
 } forcing;
 
 static value *value_of(const forcing *f, const node *tensor) {
@@ -90,9 +89,7 @@ static bool has_sums(const value *v, const node *read) {
   return false;
 }
 
-static void force_store(forcing *f, value *v) {
-  v->memory.is_cut = v->memory.is_forced = f->any = true;
-}
+static void force_store(value *v) { v->memory.wish = WISH_STORED; }
 
 /** Stores the operands that windows of contractions read several times over. */
 static void store_window_operands(forcing *f) {
@@ -104,7 +101,7 @@ static void store_window_operands(forcing *f) {
       value *from = value_of(f, read->src[0]);
       if (from && (is_elementwise(from) || is_contraction(from)) && has_sums(from, read) &&
           !is_moved_only(from, read) && times_read(r, from) > MACHINE_WINDOW_REUSE_LEAST)
-        force_store(f, from);
+        force_store(from);
     }
   }
 }
@@ -178,7 +175,7 @@ static void store_costly_operands(forcing *f) {
           from && (joined[from->position] || all[from->position].n >= MACHINE_COMBINED_ELEMENTS);
       double times = from ? times_read(r, from) : 0;
       bool is_converted = from && widens_halves(from) && times > MACHINE_CONVERTED_REUSE_LEAST;
-      if (is_converted || (is_costly && times > MACHINE_OPERAND_REUSE_LEAST)) force_store(f, from);
+      if (is_converted || (is_costly && times > MACHINE_OPERAND_REUSE_LEAST)) force_store(from);
     }
   }
 }
@@ -280,7 +277,7 @@ static void store_epilogues(forcing *f) {
     epilogue e = find_epilogue(f, v->at.at[i]);
     arena_rewind(f->s->work, here);
     for (size_t k = 0; k < f->readers[e.last->position].n; k++)
-      if (repeats(f, f->readers[e.last->position].at[k], &e)) force_store(f, e.last);
+      if (repeats(f, f->readers[e.last->position].at[k], &e)) force_store(e.last);
   }
 }
 
@@ -307,12 +304,12 @@ static void store_scans(forcing *f) {
       const value *r = f->readers[last->position].at[k];
       if (!r->scan && !value_reads_scan(v, r) && f->feeds[r->position] &&
           times_read(r, x) > MACHINE_OPERAND_REUSE_LEAST)
-        force_store(f, x);
+        force_store(x);
     }
   }
 }
 
-bool fusion_force_stores(grouping *s) {
+void fusion_force_stores(grouping *s) {
   arena_mark here = arena_save(s->work);
   forcing f = {.s = s, .readers = s->readers};
   find_feeds(&f);
@@ -321,5 +318,4 @@ bool fusion_force_stores(grouping *s) {
   store_epilogues(&f);
   store_scans(&f);
   arena_rewind(s->work, here);
-  return f.any;
 }

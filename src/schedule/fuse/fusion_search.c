@@ -64,7 +64,8 @@ static void decide_value(grouping *s, value *v) {
   bool must =
       v->memory.stores.n || !v->body || v->memory.is_cut || s->request->policy == FUSION_NONE;
   for (size_t i = 0; i < n; i++) must |= !best[i];
-  bool is_written = must || is_cheaper_written(s, v, best, home);
+  bool is_written =
+      must || (v->memory.wish != WISH_INLINED && is_cheaper_written(s, v, best, home));
   if (s->reports) report_decision(s, v, home, must, is_written, write_cost(s, v, home));
   if (is_written)
     store_write_value(s, v, best, home);
@@ -119,15 +120,35 @@ static void search_again(grouping *s, const size_t *stores) {
   search_once(s);
 }
 
+void fusion_wish_stores(ir *g, const fusion_request *r, values *v) {
+  grouping s = {
+      .g = g, .a = ir_arena(g), .work = ir_scratch(g), .request = r, .m = &r->machine, .values = v};
+  arena_mark here = arena_save(s.work);
+  find_readers(&s);
+  cost_model_measure(g, s.m, v);
+  fusion_force_stores(&s);
+  for (size_t i = 0; i < v->at.n; i++) v->at.at[i]->facts = NULL;
+  arena_rewind(s.work, here);
+}
+
+/** Marks the values that are stored by wish, and forgets what an earlier search decided. */
+static void begin_search(values *v) {
+  for (size_t i = 0; i < v->at.n; i++) {
+    value_memory *m = &v->at.at[i]->memory;
+    m->is_cut = m->wish == WISH_STORED;
+    m->was_stored = false;
+  }
+}
+
 groups fuse_values(ir *g, const fusion_request *r, values *v) {
   grouping s = {
       .g = g, .a = ir_arena(g), .work = ir_scratch(g), .request = r, .m = &r->machine, .values = v};
   arena_mark here = arena_save(s.work);
   size_t *stores = arena_alloc(s.work, (v->at.n + 1) * sizeof *stores); /* required ones, of each */
   for (size_t i = 0; i < v->at.n; i++) stores[i] = v->at.at[i]->memory.stores.n;
+  begin_search(v);
   find_readers(&s);
   cost_model_measure(g, s.m, v);
-  if (r->policy == FUSION_BY_COST && fusion_force_stores(&s)) cost_model_measure(g, s.m, v);
   search_once(&s);
   s.reports = r->decided;
   if ((r->policy == FUSION_BY_COST && materialise_move(&s)) || s.reports) search_again(&s, stores);

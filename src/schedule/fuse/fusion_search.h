@@ -15,6 +15,9 @@ typedef struct fusion_request {
   void *watcher;
 } fusion_request;
 
+/** Wishes stores of values whose repeated computation the estimates do not see. */
+void fusion_wish_stores(ir *g, const fusion_request *r, values *v);
+
 /** Decides about every value, from outputs to inputs, once. Returns the groups in the order in
    which they run. */
 groups fuse_values(ir *g, const fusion_request *r, values *v);

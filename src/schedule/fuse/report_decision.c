@@ -14,7 +14,8 @@ static double cheapest_cost(const options *o, decision how) {
 static const char *reason_to_write(const grouping *s, const value *v, const char *refusal) {
   if (v->is_join) return "its pieces are written in place";
   if (!v->body) return "a host function or custom kernel computes it";
-  if (v->memory.is_forced) return "a contraction or window would compute it again and again";
+  if (v->memory.wish == WISH_STORED)
+    return "a contraction or window would compute it again and again";
   if (v->memory.is_cut) return "storing its operands instead would cost as much";
   if (map_has(&s->values->places, v->tensor)) return "a piece of a larger array";
   if (v->memory.stores.n) return "a graph output, or the new contents of a state";

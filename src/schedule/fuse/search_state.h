@@ -115,9 +115,9 @@ bool materialise_move(grouping *s);
 
 /* forced_stores.c */
 
-/** Marks values whose repeated computation the search does not cost right as stored; false: none.
+/** Wishes stores of values whose repeated computation the search does not cost right.
  */
-bool fusion_force_stores(grouping *s);
+void fusion_force_stores(grouping *s);
 
 /* inline_value.c */
 
