@@ -224,6 +224,22 @@ static double imbalance_of(const kernel_summary *s, double threads) {
   return all > 0 ? slowest * threads / all : 1;
 }
 
+/** Cycles that the loops wait for addresses: where each iteration of the innermost loop around an
+    access reads from another page, and they are more than the TLB holds. */
+static double page_cycles(const model *m, double page) {
+  double cycles = 0;
+  for (size_t i = 0; i < m->s->accesses.n; i++) {
+    const summary_access *x = &m->s->accesses.at[i];
+    bool is_far = false;
+    for (size_t k = 0; k < x->n; k++)
+      is_far |= x->loop && x->along[k].loop == x->loop && x->along[k].bytes >= page &&
+                x->along[k].trips > MACHINE_TLB_PAGES;
+    if (is_far && !x->is_store && !m->is_repeated[i])
+      cycles += MACHINE_TLB_MISS_CYCLES * m->s->loops.at[x->loop].runs;
+  }
+  return cycles;
+}
+
 kernel_cost kernel_cost_of(arena *a, const kernel_summary *s, const target *t) {
   arena_mark before = arena_save(a);
   tn_hardware h = hardware_with_defaults(&t->hardware);
@@ -246,6 +262,7 @@ kernel_cost kernel_cost_of(arena *a, const kernel_summary *s, const target *t) {
   find_repeated(&m);
   for (size_t i = 0; i < s->loops.n; i++)
     cost.core += loop_cycles(&s->loops.at[i]) * s->loops.at[i].runs;
+  cost.core += page_cycles(&m, (double)h.page_bytes);
   cost.core *= cycle;
   double sum = pow(cost.core, power);
   for (size_t k = 0; k < COST_LEVELS; k++) {
