@@ -1,9 +1,13 @@
 /* Tests that kernels are compiled with the schedules of a store: a stored decision changes the code
    and is used by other processes, which compile nothing; a plan that was kept on disk before does
-   not hide it; and a record whose decisions the kernel does not have changes nothing. Each context
-   has devices of its own, as another process would. */
+   not hide it; and a record whose decisions the kernel does not have changes nothing. Schedules
+   that grouping found are those that code generation finds. Each context has devices of its own, as
+   another process would. */
 #include "codegen/codegen.h"
 #include "compile/kernel_cache.h"
+#include "ir/text/print.h"
+#include "ir/transform/copy_graph.h"
+#include "runtime/kernel_prices.h"
 #include "support/temporary.h"
 #include "support/tensor_check.h"
 #include "tensor/context/context.h"
@@ -206,7 +210,57 @@ static void keep(fixture *f, const kernel_record *k, const char *decisions) {
   append_record(f, &(tuned_record){k->key, TUNED_KEPT, {decisions, 1, 1}, {"-", 1, 2}, false});
 }
 
+/* Prices. */
+
+/** The program of a kernel, with a schedule that was found before, or NULL. */
+static const char *program_text(arena *a, diag *d, const node *kernel, codegen_options o,
+                                const decision_list *found) {
+  ir *g = ir_new(&mem_system, d, false);
+  str text = str_new(a);
+  o.found = found;
+  ir_copy(g, ir_arena(g), &kernel, 1, NULL, NULL, &kernel);
+  const node *program = codegen_run(g, kernel, "CPU", &o);
+  print_graph(&text, &program, 1);
+  ir_free(g);
+  return str_text(&text);
+}
+
+static void compare_programs(void *arg) {
+  kernel_record *k = arg;
+  arena *a = &k->f->arena;
+  diag *d = &k->f->diag;
+  const target *t = &k->c->target->target;
+  const codegen_options o = {.target = *t, .math = (int)k->c->math};
+  plan_variant *v;
+  kernel_prices prices;
+  kernel_copies kernels = {.ir = ir_new(&mem_system, d, false)};
+  const int64_t no_facts = 0;
+  const variant_request r = {.form = &no_facts, .kernels = &kernels};
+  if (plan_variant_build(k->plan, &r, d, &v)) diag_rethrow(d);
+  plan_variant_release(v);
+  const node *kernel = kernels.at[0];
+  kernel_prices_init(&prices, kernels.ir, t, o.math);
+  const double first = kernel_prices_price(&prices, kernel, false);
+  assert_null(map_get(&prices.found, kernel));
+  const double best = kernel_prices_price(&prices, kernel, true);
+  const decision_list *found = map_get(&prices.found, kernel);
+  assert_true(found && found->n && best <= first);
+  assert_string_equal(program_text(a, d, kernel, o, found), program_text(a, d, kernel, o, NULL));
+  kernel_prices_free(&prices);
+  ir_free(kernels.ir);
+}
+
 /* Tests. */
+
+/** A kernel's code depends on the kernel alone, whether or not grouping has searched its schedule:
+    caches do not tell the two apart. */
+static void a_priced_kernel_has_the_same_code(void **state) {
+  fixture *f = *state;
+  kernel_record k = {.f = f, .c = open_with(f, "off")};
+  k.plan = make_plan(k.c);
+  if (diag_catch(&f->diag, compare_programs, &k)) fail_msg("%s", f->diag.text);
+  check_ok(k.c, tn_close(k.c));
+}
 
 static void a_stored_schedule_is_used(void **state) {
   fixture *f = *state;
@@ -631,6 +685,7 @@ static void exhausted_memory_is_a_failure(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(a_priced_kernel_has_the_same_code, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_stored_schedule_is_used, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_usual_schedule_may_be_stored, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_usual_schedule_is_tried_beside_a_kept_one, set_up,
