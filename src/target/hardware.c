@@ -5,6 +5,7 @@
 #include "target/machine.h"
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /** A reported value, or the default where it lies outside of its plausible range. */
 static uint64_t value_in_range(uint64_t value, uint64_t least, uint64_t most, uint64_t usual) {
@@ -31,6 +32,8 @@ tn_hardware hardware_with_defaults(const tn_hardware *h) {
   k.cores = (uint32_t)value_in_range(h->cores, MACHINE_CORES_LEAST, MACHINE_CORES_MOST,
                                      MACHINE_CORES_DEFAULT);
   k.l3_cores = (uint32_t)value_in_range(h->l3_cores, 1, k.cores, k.cores);
+  k.l3_bytes =
+      smaller(k.l3_bytes, larger(k.l2_bytes, (uint64_t)k.l3_cores * MACHINE_L3_CORE_BYTES));
   return k;
 }
 

@@ -1,6 +1,7 @@
 /* Implements the cost model of a scheduled kernel. Traffic: the data of an access stays in a cache
    within the outermost loop of which one iteration, with everything that it accesses, fits; loops
-   around that one read it again. Lines whose addresses are far powers of two apart compete for few
+   around that one read it again. A read of data that an earlier access of such an iteration covers
+   causes none. Lines whose addresses are far powers of two apart compete for few
    sets of a cache; if they do not fit these, they do not stay. */
 #include "target/kernel_cost.h"
 
@@ -17,6 +18,8 @@ enum {
   MOST_PLACED = 1 << 14 /* lines that are placed in sets for one footprint */
 };
 
+#define NOT_COVERED SIZE_MAX
+
 typedef struct cache {
   double bytes; /* that stay beside everything else; ways are counted likewise */
   size_t sets;
@@ -26,9 +29,10 @@ typedef struct cache {
 typedef struct model {
   const kernel_summary *s;
   double line;
-  double *inside;    /* of each loop: bytes of a cache that one iteration occupies */
-  bool *is_repeated; /* of each access: one before it accesses the same data */
-  uint16_t *held;    /* scratch: lines that fall into each set */
+  double *inside;  /* of each loop: bytes of a cache that one iteration occupies */
+  size_t *covered; /* of each access: the innermost loop in an iteration of which an earlier access
+                      covers its data; NOT_COVERED: none */
+  uint16_t *held;  /* scratch: lines that fall into each set */
 } model;
 
 static double larger(double a, double b) { return a > b ? a : b; }
@@ -48,6 +52,11 @@ static int compare_strides(const void *a, const void *b) {
   return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
+/** True for copies, lanes, and loops inside of a loop. */
+static bool is_within_iteration(const kernel_summary *s, const summary_stride *r, size_t loop) {
+  return !r->loop || (r->loop != loop && summary_is_inside(s, r->loop, loop));
+}
+
 /** The lines of an access in one iteration of a loop; `whole`: in all iterations of a run. */
 static segments segments_of(const model *m, const summary_access *x, size_t loop, bool whole) {
   summary_stride along[SUMMARY_MOST_STRIDES];
@@ -56,9 +65,8 @@ static segments segments_of(const model *m, const summary_access *x, size_t loop
   size_t n = 0;
   for (size_t i = 0; i < x->n; i++) {
     const summary_stride *r = &x->along[i];
-    bool is_inside = !r->loop || (r->loop != loop && summary_is_inside(m->s, r->loop, loop)) ||
-                     (whole && r->loop == loop);
-    if (is_inside && r->trips > 1) along[n++] = *r;
+    bool counts = is_within_iteration(m->s, r, loop) || (whole && r->loop == loop);
+    if (counts && r->trips > 1) along[n++] = *r;
   }
   qsort(along, n, sizeof *along, compare_strides);
   for (size_t i = 0; i < n; i++) {
@@ -124,20 +132,80 @@ static double lines_occupied(model *m, const summary_access *x, size_t loop, con
 
 /* Traffic. */
 
+static size_t common_loop(const kernel_summary *s, size_t a, size_t b) {
+  while (a != b)
+    if (s->loops.at[a].depth >= s->loops.at[b].depth)
+      a = s->loops.at[a].parent;
+    else
+      b = s->loops.at[b].parent;
+  return a;
+}
+
+/** The bytes from the first to behind the last that an access touches in an iteration of a loop;
+    0: along a range whose distance is a guess. */
+static double extent_of(const model *m, const summary_access *x, size_t loop) {
+  double extent = x->element;
+  for (size_t i = 0; i < x->n; i++) {
+    const summary_stride *r = &x->along[i];
+    if (!is_within_iteration(m->s, r, loop)) continue;
+    if (r->is_irregular) return 0;
+    extent += (r->trips - 1) * r->bytes;
+  }
+  return extent;
+}
+
+/** True if two accesses move alike along the loops around an iteration of `loop`. */
+static bool moves_alike(const model *m, const summary_access *x, const summary_access *y,
+                        size_t loop) {
+  size_t n = 0, found = 0;
+  for (size_t i = 0; i < y->n; i++) n += !is_within_iteration(m->s, &y->along[i], loop);
+  for (size_t i = 0; i < x->n; i++) {
+    if (is_within_iteration(m->s, &x->along[i], loop)) continue;
+    size_t k = 0;
+    while (k < y->n &&
+           (y->along[k].loop != x->along[i].loop || y->along[k].bytes != x->along[i].bytes))
+      k++;
+    if (k == y->n) return false;
+    found++;
+  }
+  return found == n;
+}
+
+/** True if y touches all data that x does in an iteration of `loop`. */
+static bool covers(const model *m, const summary_access *y, const summary_access *x, size_t loop) {
+  double bytes = (double)dtype_bytes((dtype)x->array->dtype);
+  double low = (double)(x->offset - y->offset) * bytes;
+  double size_x = extent_of(m, x, loop), size_y = extent_of(m, y, loop);
+  if (!size_x || !size_y || low < 0 || low + size_x > size_y || !moves_alike(m, x, y, loop))
+    return false;
+  segments f = segments_of(m, x, loop, false), g = segments_of(m, y, loop, false);
+  return lines_of(x, &f, m->line) <= lines_of(y, &g, m->line);
+}
+
 /** True if two accesses of a loop have the same addresses. */
 static bool is_same_data(const summary_access *x, const summary_access *y) {
-  bool same = y->array == x->array && y->loop == x->loop && y->n == x->n &&
-              y->is_store == x->is_store && y->offset == x->offset;
+  bool same = y->loop == x->loop && y->n == x->n && y->offset == x->offset;
   for (size_t i = 0; same && i < x->n; i++)
     same = x->along[i].loop == y->along[i].loop && x->along[i].bytes == y->along[i].bytes &&
            x->along[i].trips == y->along[i].trips;
   return same;
 }
 
-static void find_repeated(model *m) {
-  for (size_t i = 0; i < m->s->accesses.n; i++)
-    for (size_t k = 0; k < i && !m->is_repeated[i]; k++)
-      m->is_repeated[i] = is_same_data(&m->s->accesses.at[i], &m->s->accesses.at[k]);
+static void find_covered(model *m) {
+  const kernel_summary *s = m->s;
+  for (size_t i = 0; i < s->accesses.n; i++) {
+    const summary_access *x = &s->accesses.at[i];
+    m->covered[i] = NOT_COVERED;
+    for (size_t k = 0; k < i; k++) {
+      const summary_access *y = &s->accesses.at[k];
+      if (y->array != x->array || y->is_store != x->is_store) continue;
+      size_t loop = common_loop(s, x->loop, y->loop);
+      bool is_closer = m->covered[i] == NOT_COVERED ||
+                       s->loops.at[loop].depth > s->loops.at[m->covered[i]].depth;
+      if (is_closer && (is_same_data(x, y) || (!x->is_store && covers(m, y, x, loop))))
+        m->covered[i] = loop;
+    }
+  }
 }
 
 /** Adds the lines of each access to its loop and those around. */
@@ -145,8 +213,7 @@ static void find_inside(model *m, const cache *c) {
   memset(m->inside, 0, m->s->loops.n * sizeof *m->inside);
   for (size_t i = 0; i < m->s->accesses.n; i++) {
     const summary_access *x = &m->s->accesses.at[i];
-    if (m->is_repeated[i]) continue;
-    for (size_t l = x->loop;; l = m->s->loops.at[l].parent) {
+    for (size_t l = x->loop; l != m->covered[i]; l = m->s->loops.at[l].parent) {
       m->inside[l] += lines_occupied(m, x, l, c) * m->line;
       if (!l) break;
     }
@@ -183,7 +250,9 @@ static double traffic(model *m, const cache *c, bool is_last) {
   bool fits = m->inside[0] <= c->bytes;
   for (size_t i = 0; i < m->s->accesses.n && !(fits && is_last); i++) {
     const summary_access *x = &m->s->accesses.at[i];
-    if (!m->is_repeated[i] && !(fits && x->array->op != OP_PARAM)) bytes += traffic_of(m, x, c);
+    size_t covered = m->covered[i];
+    bool is_held = covered != NOT_COVERED && m->inside[covered] <= c->bytes;
+    if (!is_held && !(fits && x->array->op != OP_PARAM)) bytes += traffic_of(m, x, c);
   }
   return bytes;
 }
@@ -234,7 +303,7 @@ static double page_cycles(const model *m, double page) {
     for (size_t k = 0; k < x->n; k++)
       is_far |= x->loop && x->along[k].loop == x->loop && x->along[k].bytes >= page &&
                 x->along[k].trips > MACHINE_TLB_PAGES;
-    if (is_far && !x->is_store && !m->is_repeated[i])
+    if (is_far && !x->is_store && m->covered[i] != x->loop)
       cycles += MACHINE_TLB_MISS_CYCLES * m->s->loops.at[x->loop].runs;
   }
   return cycles;
@@ -255,11 +324,11 @@ kernel_cost kernel_cost_of(arena *a, const kernel_summary *s, const target *t) {
   model m = {.s = s,
              .line = line,
              .inside = arena_alloc(a, s->loops.n * sizeof *m.inside),
-             .is_repeated = arena_calloc(a, s->accesses.n + 1, sizeof *m.is_repeated),
+             .covered = arena_calloc(a, s->accesses.n + 1, sizeof *m.covered),
              .held = arena_alloc(a, MOST_SETS * sizeof *m.held)};
   kernel_cost cost = {0};
   double power = MACHINE_BOTTLENECK_POWER;
-  find_repeated(&m);
+  find_covered(&m);
   for (size_t i = 0; i < s->loops.n; i++)
     cost.core += loop_cycles(&s->loops.at[i]) * s->loops.at[i].runs;
   cost.core += page_cycles(&m, (double)h.page_bytes);
