@@ -29,14 +29,19 @@ static void check_near(const char *what, const double got[], const double want[]
 
 /* Plans. */
 
-static tn_binding *one_kernel(tn_context *c, tn_tensor *const out[], size_t n) {
+static tn_binding *bound(tn_context *c, tn_tensor *const out[], size_t n, size_t most_kernels) {
   tn_plan *plan;
   tn_binding *b;
   check_ok(c, tn_plan_compile(c, out, n, NULL, &plan));
-  assert_int_equal(executable_steps(plan->variants->at[0]->executable), 1);
+  size_t kernels = executable_steps(plan->variants->at[0]->executable);
+  if (kernels > most_kernels) fail_msg("%zu kernels, not %zu", kernels, most_kernels);
   check_ok(c, tn_plan_bind(plan, &b));
   if (tn_binding_run(b) != TN_OK) fail_msg("%s", tn_binding_message(b));
   return b;
+}
+
+static tn_binding *one_kernel(tn_context *c, tn_tensor *const out[], size_t n) {
+  return bound(c, out, n, 1);
 }
 
 enum { MOST = 1024 };
@@ -139,6 +144,7 @@ static void long_rows(void **state) {
 }
 
 enum { ASKED = 4, MANY = 16384, DEPTH = 8 };
+enum { MOST_OF_ATTENTION = 2 }; /* kernels: a processor's prices may store the scores */
 
 /** Computes attention in doubles: query i attends to its first masked[i] keys. */
 static void attend_to_many(float q[ASKED][DEPTH], float k[][DEPTH], float v[][DEPTH],
@@ -170,7 +176,8 @@ static void attention_to_many(void **state) {
   tn_tensor *z = GIVEN(c, tn_shape(MANY, DEPTH), v, 34);
   attend_to_many(q, k, v, all, want);
   tn_tensor *s = tn_mul(tn_matmul(x, tn_transpose(y)), tn_num(c, 0.25));
-  CHECK_ONE(c, tn_matmul(tn_softmax(s, -1), z), want);
+  tn_tensor *out = tn_matmul(tn_softmax(s, -1), z);
+  check_output(bound(c, &out, 1, MOST_OF_ATTENTION), "0", want[0], ASKED * (size_t)DEPTH);
 }
 
 static void masked_attention_to_many(void **state) {
@@ -189,7 +196,7 @@ static void masked_attention_to_many(void **state) {
   tn_tensor *s = tn_add(tn_mul(tn_matmul(x, tn_transpose(y)), tn_num(c, 0.25)), m);
   tn_tensor *out = tn_matmul(tn_softmax(s, -1), z);
   double got[ASKED][DEPTH];
-  tn_binding *b = one_kernel(c, &out, 1);
+  tn_binding *b = bound(c, &out, 1, MOST_OF_ATTENTION);
   if (tn_binding_read(b, "0", TN_F64, got, sizeof got) != TN_OK)
     fail_msg("%s", tn_binding_message(b));
   check_near("masked", got[0], want[0], (ASKED - 1) * (size_t)DEPTH);
