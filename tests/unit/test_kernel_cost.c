@@ -11,6 +11,7 @@
 #include "ir/core/ir.h"
 #include "ir/core/math_mode.h"
 #include "ir/text/parse.h"
+#include "target/hardware.h"
 #include "target/kernel_cost.h"
 #include "target/machine.h"
 
@@ -184,6 +185,55 @@ static void data_beyond_a_cache_is_read_again(void **state) {
   close_fixture(&f);
 }
 
+/** y[i, j] = z[i, 1 + j] - Σ x[i, shift + k], of `columns` columns; `same`: z is x. */
+static kernel_cost rows_less_sums(fixture *f, int rows, int columns, int shift, bool same) {
+  snprintf(f->text, sizeof f->text,
+           "%%y = param f32 %d %d [slot=0]\n"
+           "%%x = param f32 %d %d [slot=1]\n"
+           "%%z = param f32 %d %d [slot=2]\n"
+           "%%i = range index %d [id=0 kind=loop axis=0 tail=0]\n"
+           "%%j = range index %d [id=1 kind=loop axis=0 tail=0]\n"
+           "%%k = range index %d [id=2 kind=loop axis=0 tail=0]\n"
+           "%%at = affine index %%k [%d 1]\n"
+           "%%v = index f32 %%x %%i %%at [component=0]\n"
+           "%%zero = const f32 0\n"
+           "%%f = fold void %%zero %%v %%k [states=1 emits=0 ranges=1 pins=0 add -1]\n"
+           "%%sum = index f32 %%f [component=0]\n"
+           "%%one = affine index %%j [1 1]\n"
+           "%%w = index f32 %%%s %%i %%one [component=0]\n"
+           "%%d = sub f32 %%w %%sum\n"
+           "%%s = stage void %%d %%i %%j %d %d %%i %%j [values=1 ranges=2 pins=0 cut=1 2]\n"
+           "%%o = out void %%y %%s\n"
+           "%%sink = sink void %%o \"less\"\n"
+           "return %%sink\n",
+           rows, columns, rows, columns + shift, rows, columns + shift, rows, columns, columns,
+           shift, same ? "x" : "z", rows, columns);
+  return measured(f);
+}
+
+static void data_that_an_earlier_read_covers_comes_in_once(void **state) {
+  (void)state;
+  fixture f;
+  open_fixture(&f);
+  kernel_cost same = rows_less_sums(&f, 4096, 512, 1, true),
+              other = rows_less_sums(&f, 4096, 512, 1, false);
+  assert_true(same.memory[1] < 0.8 * other.memory[1]); /* one of two reads, and a store */
+  same = rows_less_sums(&f, 4096, 512, 513, true);
+  other = rows_less_sums(&f, 4096, 512, 513, false);
+  assert_true(same.memory[1] == other.memory[1]); /* other columns */
+  same = rows_less_sums(&f, 8, 1 << 19, 1, true);
+  other = rows_less_sums(&f, 8, 1 << 19, 1, false);
+  assert_true(same.memory[1] == other.memory[1]); /* a row is larger than the cache */
+  close_fixture(&f);
+}
+
+static void a_core_has_a_share_of_the_last_cache(void **state) {
+  (void)state;
+  const tn_hardware virtual = {.l3_bytes = 480 * MIB, .cores = 2, .l3_cores = 2};
+  assert_int_equal(hardware_with_defaults(&virtual).l3_bytes, 2 * MACHINE_L3_CORE_BYTES);
+  assert_int_equal(hardware_with_defaults(&machine.hardware).l3_bytes, 32 * MIB);
+}
+
 /** y[64] = x[i · stride] in vectors. */
 static kernel_cost strided_copy(fixture *f, int stride) {
   snprintf(f->text, sizeof f->text,
@@ -249,6 +299,8 @@ int main(void) {
       cmocka_unit_test(rows_compete_for_sets),
       cmocka_unit_test(rows_of_a_tile_compete_for_sets),
       cmocka_unit_test(data_beyond_a_cache_is_read_again),
+      cmocka_unit_test(data_that_an_earlier_read_covers_comes_in_once),
+      cmocka_unit_test(a_core_has_a_share_of_the_last_cache),
       cmocka_unit_test(scattered_lanes_are_inserted),
       cmocka_unit_test(the_slowest_thread_counts),
   };
