@@ -362,16 +362,17 @@ int64_t tn_binding_variant(const tn_binding *b) {
 tn_type tn_binding_type_at(const tn_binding *b, size_t i) {
   tn_type t = {TN_UNDEFINED, {0, {0}}};
   if (!b || binding_is_running(b) || !b->has_run || i >= b->plan->ports.n_outputs) return t;
-  const plan_port *p = &b->plan->ports.outputs[i];
-  t.dtype = (tn_dtype)p->dtype;
-  t.shape.rank = (int32_t)p->rank;
-  for (size_t k = 0; k < p->rank; k++) t.shape.size[k] = b->outputs[i].size[k];
+  const bound_output *o = &b->outputs[i];
+  t.dtype = (tn_dtype)o->type;
+  t.shape.rank = (int32_t)o->rank;
+  for (size_t k = 0; k < o->rank; k++) t.shape.size[k] = o->size[k];
   return t;
 }
 
 tn_type tn_binding_type(const tn_binding *b, const char *output) {
-  const plan_port *p = b && output ? string_map_get(&b->plan->ports.output_of, output) : NULL;
-  return tn_binding_type_at(b, p ? (size_t)(p - b->plan->ports.outputs) : SIZE_MAX);
+  const plan_ports *ports = b ? &binding_ports(b)->ports : NULL;
+  const plan_port *p = b && output ? string_map_get(&ports->output_of, output) : NULL;
+  return tn_binding_type_at(b, p ? (size_t)(p - ports->outputs) : SIZE_MAX);
 }
 
 static tn_status read_result(tn_binding *b, size_t i, tn_dtype t, void *data, size_t bytes) {
@@ -433,7 +434,8 @@ tn_status tn_binding_step(tn_binding *b, size_t i, tn_step *step) {
   execution_step found;
   tn_status s = binding_enter(b);
   if (s != TN_OK) return s;
-  execution *of = b->has_run && b->ran ? b->ran : b->execution;
+  bool has_times = b->has_run && b->ran; /* not if a late plan has chosen another since */
+  execution *of = has_times ? b->ran : b->execution;
   if (!of || !execution_step_at(of, i, &found)) {
     binding_leave(b);
     return TN_ERR_ARGUMENT;
@@ -445,7 +447,7 @@ tn_status tn_binding_step(tn_binding *b, size_t i, tn_step *step) {
                    .bytes = found.work.bytes,
                    .steps = found.n_steps,
                    .times = found.times};
-  if (b->has_run) given.begin = found.begin, given.end = found.end;
+  if (has_times) given.begin = found.begin, given.end = found.end;
   s = descriptor_write(&b->diag, step, &given, sizeof given, "tn_step");
   if (s != TN_OK) b->failures.message = b->diag.failure;
   binding_leave(b);

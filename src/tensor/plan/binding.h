@@ -24,7 +24,9 @@ typedef struct bound_output {
   void *data;  /* the caller's memory; NULL: none */
   dtype dtype; /* of `data` */
   size_t bytes;
-  int64_t size[TN_MAX_RANK]; /* in the last run, or the one at hand */
+  dtype type; /* this and what follows: in the last run, or the one at hand */
+  size_t rank;
+  int64_t size[TN_MAX_RANK];
   uint64_t count;
   tn_buffer *memory;   /* of the last run */
   tn_buffer *previous; /* of the run before, for a new value while an input reads the old one */
@@ -62,9 +64,8 @@ typedef struct binding_time {
 
 struct tn_binding {
   tn_context *context;
-  tn_plan
-      *plan; /* in use: of a late plan the one for the values of the last run, if there is one */
-  tn_plan *late;            /* NULL: the plan is not late */
+  tn_plan *plan; /* in use: of a late plan the one for the values that inputs had last, if any */
+  tn_plan *late; /* NULL: the plan is not late */
   tn_binding *next, **link; /* in the context's list, under its lock */
   atomic_bool is_entered;
   variant_use *uses;

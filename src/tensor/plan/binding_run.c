@@ -54,6 +54,8 @@ static tn_status size_outputs(tn_binding *b) {
     tn_shape shape;
     tn_status s = count_output(b, i, &shape, &o->count);
     if (s != TN_OK) return s;
+    o->type = p->ports.outputs[i].dtype;
+    o->rank = p->ports.outputs[i].rank;
     memcpy(o->size, shape.size, sizeof o->size);
     if (o->data && o->count * dtype_bytes(o->dtype) > o->bytes)
       return diag_set(&b->diag, TN_ERR_SHAPE, "output %s needs %llu bytes; its memory has %zu",
@@ -193,7 +195,7 @@ tn_status binding_copy_output(tn_binding *b, size_t i, dtype to, void *data) {
   bound_output *o = &b->outputs[i];
   tn_status s = buffer_span(o->memory, &span, &b->diag);
   if (s != TN_OK || !o->count) return s;
-  return span_read(&span, b->plan->ports.outputs[i].dtype, to, data, (size_t)o->count, &b->diag);
+  return span_read(&span, o->type, to, data, (size_t)o->count, &b->diag);
 }
 
 static tn_status copy_out_outputs(tn_binding *b) {
@@ -217,8 +219,8 @@ static void carry_outputs(tn_binding *b) {
 }
 
 static tn_status place_and_run(tn_binding *b) {
-  const tn_plan *p = b->plan;
   tn_status s = find_sizes(b);
+  const tn_plan *p = b->plan; /* a late plan's follows from the values */
   if (s == TN_OK) s = size_outputs(b);
   if (s == TN_OK) s = binding_choose_variant(b);
   for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++) s = place_input(b, i);
@@ -241,8 +243,8 @@ tn_status binding_prepare(tn_binding *b) {
 }
 
 tn_status binding_memory(tn_binding *b, tn_memory *m) {
-  const tn_plan *p = b->plan;
   tn_status s = binding_prepare(b);
+  const tn_plan *p = b->plan; /* as in `place_and_run` */
   for (size_t i = 0; i < p->ports.n_outputs && s == TN_OK; i++) {
     tn_shape shape;
     uint64_t count = 0;

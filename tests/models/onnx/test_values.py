@@ -139,6 +139,32 @@ class Tests:
         binding.free()
         loaded.free()
 
+    def prepared(self):
+        """A plan for other values leaves the results of the last run as they were."""
+        loaded = self.library.load(reshaping())
+        binding, x = loaded.bind(), np.arange(12, dtype=np.float32).reshape(2, 6)
+        binding.run({"x": x, "shape": shapes(12)})
+        binding.check(binding.give("shape", shapes(3, 4)))
+        binding.check(self.library.lib.tn_binding_prepare(binding.handle))
+        y = binding.read("y")
+        self.check("results after preparing", np.array_equal(y, x.reshape(-1)), f"{y}")
+        y = binding.run({})["y"]
+        self.check("the prepared run", np.array_equal(y, x.reshape(3, 4)), f"{y}")
+        binding.free()
+        loaded.free()
+
+    def dropped(self):
+        """A binding in use keeps a plan that others have pushed out, until it takes another."""
+        loaded = self.library.load(reshaping())
+        binding, other = loaded.bind(), loaded.bind()
+        self.check("the first", self.run_reshape(binding, 2, [3, 4]))
+        for i in range(KEPT):
+            self.check(f"other {i}", self.run_reshape(other, 2 * (i + 1), [i + 1, 12]))
+        self.check("another than that dropped", self.run_reshape(binding, 2, [2, 2, 3]))
+        other.free()
+        binding.free()
+        loaded.free()
+
     def copied(self):
         """The file may change once the model was loaded as a copy."""
         with tempfile.TemporaryDirectory() as folder:
@@ -180,10 +206,12 @@ def main():
     t.refusals()
     t.learnt()
     t.carried()
+    t.prepared()
+    t.dropped()
     t.copied()
     t.threads()
     t.check("tn_close", t.library.close() == 0)
-    return t.check.end(45)
+    return t.check.end(57)
 
 
 if __name__ == "__main__":
