@@ -4,7 +4,7 @@
    it. */
 #include "compile/tuned_compaction.h"
 
-/** What follows a line. */
+/** The lines behind a line. */
 typedef struct later_lines {
   bool has_same, has_faster; /* about the same schedule: any, and FASTER */
   bool has_kept;             /* KEPT, of the kernel */

@@ -305,23 +305,31 @@ static void measure_batch(tuner *t, tuned_kernel *k) {
 
 /* The whole. */
 
+/** Checks the plan, once a late one has become that for the inputs' values. */
 static void check_plan(tuner *t) {
-  const tn_binding *b = t->binding;
+  tn_binding *b = t->binding;
+  if (b->late) diag_require(t->diag, binding_prepare(b));
   const tn_plan *p = b->plan;
-  if (!b->context->tuned)
-    diag_raise(t->diag, TN_ERR_IO,
-               "%s: there is no file of tuned schedules, as it or the disk cache is off", p->title);
-  t->info->file = tuned_store_path(b->context->tuned);
   if (!p->template.ir)
-    diag_raise(t->diag, TN_ERR_ARGUMENT, "%s: it was not made to be tunable", p->title);
+    diag_raise(t->diag, TN_ERR_ARGUMENT, "%.400s: it was not made to be tunable", p->title);
   if (p->n_states || p->template.has_host_calls)
-    diag_raise(t->diag, TN_ERR_UNSUPPORTED, "%s: a plan with %s cannot be tuned", p->title,
+    diag_raise(t->diag, TN_ERR_UNSUPPORTED, "%.400s: a plan with %s cannot be tuned", p->title,
                p->n_states ? "states" : "functions of the host");
   for (size_t i = 0; i < p->ports.n_inputs; i++)
     if (b->inputs[i].carried_output)
       diag_raise(t->diag, TN_ERR_UNSUPPORTED,
-                 "%s: a binding that carries output %s over to input %s cannot be tuned", p->title,
-                 p->ports.outputs[b->inputs[i].carried_output - 1].name, p->ports.inputs[i].name);
+                 "%.400s: a binding that carries output %s over to input %s cannot be tuned",
+                 p->title, p->ports.outputs[b->inputs[i].carried_output - 1].name,
+                 p->ports.inputs[i].name);
+}
+
+static void check_store(tuner *t) {
+  const tuned_store *store = t->binding->context->tuned;
+  if (!store)
+    diag_raise(t->diag, TN_ERR_IO,
+               "%.400s: there is no file of tuned schedules, as it or the disk cache is off",
+               t->binding->plan->title);
+  t->info->file = tuned_store_path(store);
 }
 
 /** Opens the network as it runs now, and copies of its kernels. */
@@ -344,6 +352,7 @@ static void open_network(tuner *t) {
 
 static void tune_body(void *arg) {
   tuner *t = arg;
+  check_store(t);
   check_plan(t);
   diag_require(t->diag, tuned_store_check_writable(t->binding->context->tuned, t->diag));
   open_network(t);

@@ -3,6 +3,7 @@
    not hide it; and a record whose decisions the kernel does not have changes nothing. Schedules
    that grouping found are those that code generation finds. Each context has devices of its own, as
    another process would. */
+#include "../models/onnx/writer.h"
 #include "codegen/codegen.h"
 #include "compile/kernel_cache.h"
 #include "ir/text/print.h"
@@ -604,6 +605,32 @@ static void bad_requests_are_refused(void **state) {
   check_ok(c, tn_close(c));
 }
 
+/** Inputs that decide on shapes: the plan for their values is the one to be tuned. */
+static void late_plans_are_checked(void **state) {
+  fixture *f = *state;
+  const int64_t shape[] = {4, 2};
+  const float x[8] = {0};
+  tn_model_desc desc = TN_MODEL_DESC_INIT;
+  tn_context *c = open_with(f, f->tuned);
+  bytes file = {0};
+  reshape_model(&file);
+  for (int i = 0; i < 2; i++) {
+    tn_model *m;
+    tn_binding *b;
+    desc.tunable = i;
+    check_ok(c, tn_model_load_bytes(c, file.at, file.n, &desc, &m));
+    check_ok(c, tn_model_bind(m, &b));
+    assert_int_equal(tn_tune(b, NULL, NULL), TN_ERR_ARGUMENT);
+    check_text(tn_binding_message(b), "inputs without a value: x, shape");
+    check_bound(b, tn_binding_input(b, "x", tn_shape(2, 4), TN_F32, x, sizeof x));
+    check_bound(b, tn_binding_input(b, "shape", tn_shape(2), TN_I64, shape, sizeof shape));
+    tn_status s = tn_tune(b, NULL, NULL);
+    assert_int_equal(s, desc.tunable ? TN_OK : TN_ERR_ARGUMENT);
+    if (s != TN_OK) check_text(tn_binding_message(b), "not made to be tunable");
+  }
+  check_ok(c, tn_close(c));
+}
+
 static void states_are_refused(void **state) {
   fixture *f = *state;
   tn_context *c = open_with(f, f->tuned);
@@ -696,6 +723,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(states_are_refused, set_up, tear_down),
       cmocka_unit_test_setup_teardown(carried_outputs_are_refused, set_up, tear_down),
       cmocka_unit_test_setup_teardown(bad_requests_are_refused, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(late_plans_are_checked, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_failing_compiler_is_an_error, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_schedule_that_cannot_be_compiled_fails_alone, set_up,
                                       tear_down),

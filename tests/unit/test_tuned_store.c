@@ -252,8 +252,8 @@ static void impossible_decisions_are_ignored(void **state) {
 
 /* Compaction. */
 
-/** What a tuning takes from a log about one kernel: bits of the schedules that it does not measure
-    again, the one that was faster, and the one that lookups find. */
+/** Facts that a tuning reads in a log about one kernel: bits of the schedules that it does not
+   measure again, the one that was faster, and the one that lookups find. */
 typedef struct meaning {
   unsigned measured;
   const char *winner, *kept;
