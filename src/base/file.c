@@ -166,7 +166,7 @@ static tn_status read_pipe(file_map *f, const char *path, diag *d) {
   close(fd);
   if (!ok) bytes = 0;
   if (room) unmap_unused(at, bytes, room);
-  *f = (file_map){.data = bytes ? at : NULL, .bytes = bytes, .was_pipe = ok};
+  *f = (file_map){.data = bytes ? at : NULL, .bytes = bytes, .is_copy = ok};
   return s;
 }
 
@@ -183,7 +183,7 @@ void file_map_close(file_map *f) {
 }
 
 tn_status file_map_detach(file_map *f, diag *d) {
-  if (!f->data || f->was_pipe) return TN_OK;
+  if (!f->data || f->is_copy) return TN_OK;
   int protection = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
   void *copy = mmap(NULL, f->bytes, protection, flags, -1, 0);
   if (copy == MAP_FAILED) return diag_set(d, TN_ERR_MEMORY, "out of memory");
@@ -193,13 +193,13 @@ tn_status file_map_detach(file_map *f, diag *d) {
     munmap(copy, f->bytes);
     return diag_set(d, TN_ERR_MEMORY, "out of memory");
   }
-  f->was_pipe = true;
+  f->is_copy = true;
   return TN_OK;
 }
 
-/* Anonymous pages, of a pipe, would be lost. */
+/* The pages of a copy would be lost. */
 void file_map_evict(const file_map *f, const void *at, size_t bytes) {
-  if (!f->data || !bytes || f->was_pipe) return;
+  if (!f->data || !bytes || f->is_copy) return;
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)at / page * page;
   (void)madvise((void *)from, (uintptr_t)at + bytes - from, MADV_DONTNEED);
 }

@@ -15,7 +15,7 @@
 typedef struct file_map {
   const unsigned char *data;
   size_t bytes;
-  bool was_pipe; /* the bytes were read from a pipe, or detached: they cannot be read again */
+  bool is_copy; /* in memory, of a pipe or a detached file: it cannot be read again */
 } file_map;
 
 /** Maps a regular file; anything else is TN_ERR_IO. file_map_close unmaps it. */

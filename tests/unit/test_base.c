@@ -465,7 +465,7 @@ static void file_reads_pipes_whole(void **state) {
     snprintf(command, sizeof command, "head -c %d /dev/zero > '%s' &", k * 200001, path);
     assert_int_equal(system(command), 0);
     assert_int_equal(file_map_open_or_pipe(&f, path, &p->diag), TN_OK);
-    assert_true(f.was_pipe);
+    assert_true(f.is_copy);
     assert_int_equal(f.bytes, k * 200001);
     for (size_t i = 0; i < f.bytes; i++) assert_int_equal(f.data[i], 0);
     file_map_close(&f);
@@ -477,7 +477,7 @@ static void file_reads_pipes_whole(void **state) {
   assert_int_equal(file_map_open_or_pipe(&f, "/dev/zero", &p->diag), TN_ERR_IO);
   assert_int_equal(file_write(path, "x", 1, &p->diag), TN_OK);
   assert_int_equal(file_map_open_or_pipe(&f, path, &p->diag), TN_OK);
-  assert_true(f.bytes == 1 && !f.was_pipe);
+  assert_true(f.bytes == 1 && !f.is_copy);
   file_map_close(&f);
   unlink(path);
 }

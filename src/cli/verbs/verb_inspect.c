@@ -181,7 +181,7 @@ static void check_by_loading(inspection *x) {
   else if (!(c->context = tn_open(&desc)))
     diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
   command_check_context(c);
-  tn_status s = load_model(c, &x->desc, x->bytes.was_pipe ? &x->bytes : NULL, &m);
+  tn_status s = load_model(c, &x->desc, x->bytes.is_copy ? &x->bytes : NULL, &m);
   load_model_advise(c, &x->desc);
   if (s == TN_ERR_MEMORY) command_check_status(c, s);
   x->is_partial = s == TN_ERR_IO && x->info.external;

@@ -77,7 +77,7 @@ static void find_folder(void *arg) {
 
 /** False for standard input, which may be a file but has no folder. */
 static bool has_folder(const char *path, const file_map *file) {
-  return !file->was_pipe && strcmp(path, "/dev/stdin") && strncmp(path, "/dev/fd/", 8);
+  return !file->is_copy && strcmp(path, "/dev/stdin") && strncmp(path, "/dev/fd/", 8);
 }
 
 static tn_status load_mapped(onnx_model **out, const char *path, const char *folder,
