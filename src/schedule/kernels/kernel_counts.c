@@ -2,9 +2,9 @@
    evaluated when the variables have values. The bytes read of an array, and those written, are at
    most all of it. */
 #include "schedule/kernels/kernel_counts.h"
-#include "ir/core/tensor_rows.h"
 
 #include "ir/core/binder.h"
+#include "ir/core/tensor_rows.h"
 #include "ir/transform/liftable_scalars.h"
 
 /** A number times the product of some sizes. */
