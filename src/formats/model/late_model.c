@@ -175,6 +175,7 @@ tn_status late_model_make_plan(tn_model *m, diag *d, tn_plan **out) {
                             .output_types = j.types,
                             .n_outputs = j.declared->n,
                             .wanted = m->graph.wanted,
+                            .most_elements = ONNX_ELEMENTS_MAX,
                             .make = make_plan,
                             .release = release_late_model,
                             .user = l};

@@ -294,17 +294,23 @@ tn_status tn_binding_output_at(tn_binding *b, size_t output, tn_dtype dtype, voi
   return s;
 }
 
-static tn_status set_carry(tn_binding *b, size_t o, size_t i) {
-  if (i == SIZE_MAX) return b->diag.status;
-  const plan_port *from = &b->plan->ports.outputs[o], *to = &b->plan->ports.inputs[i];
+tn_status binding_check_carry(tn_binding *b, const tn_plan *p, size_t o, size_t i) {
+  const plan_port *from = &p->ports.outputs[o], *to = &p->ports.inputs[i];
+  if (from->is_late) return TN_OK; /* the plan for the values of a run is checked */
   if (from->dtype != to->dtype)
     return diag_set(&b->diag, TN_ERR_DTYPE, "output %s is %s, input %s is %s", from->name,
                     dtype_name(from->dtype), to->name, dtype_name(to->dtype));
-  if (from->rank != to->rank && !from->is_late)
+  if (from->rank != to->rank)
     return diag_set(&b->diag, TN_ERR_SHAPE, "output %s has rank %zu, input %s has rank %zu",
                     from->name, from->rank, to->name, to->rank);
-  b->inputs[i].carried_output = o + 1;
   return TN_OK;
+}
+
+static tn_status set_carry(tn_binding *b, size_t o, size_t i) {
+  if (i == SIZE_MAX) return b->diag.status;
+  tn_status s = binding_check_carry(b, b->plan, o, i);
+  if (s == TN_OK) b->inputs[i].carried_output = o + 1;
+  return s;
 }
 
 tn_status tn_binding_carry(tn_binding *b, const char *output, const char *input) {

@@ -121,6 +121,9 @@ static inline void binding_set_numbers(tn_binding *b, int64_t *numbers) {
   b->terms = b->sizes + b->plan->ports.sizes.n_results;
 }
 
+/** Refuses unless an input may take over an output of a plan: of its type and rank. */
+tn_status binding_check_carry(tn_binding *b, const tn_plan *p, size_t output, size_t input);
+
 /** Of a late plan: takes the plan for the values that inputs have now. */
 tn_status binding_choose_plan(tn_binding *b);
 

@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-enum { MOST_ELEMENTS = 256 };
-
 /** Reads an input through a buffer, which converts its type. */
 static tn_status read_converted(tn_binding *b, bound_input *in, dtype t, void *out) {
   tn_span span;
@@ -29,30 +27,20 @@ static tn_status read_value(void *user, size_t i, bool sizes_alone, plan_value *
   bound_input *in = &b->inputs[i];
   const plan_port *port = &b->late->ports.inputs[i];
   memcpy(v->size, in->size, port->rank * sizeof *v->size);
-  if (sizes_alone) return TN_OK;
-  if (in->count > MOST_ELEMENTS)
-    return diag_set(&b->diag, TN_ERR_UNSUPPORTED,
-                    "input %s decides on shapes and has %llu elements; at most %d are supported",
-                    port->name, (unsigned long long)in->count, MOST_ELEMENTS);
   v->count = (size_t)in->count;
+  if (sizes_alone) return TN_OK;
   v->data = mem_calloc(&b->context->mem, v->count * dtype_bytes(port->dtype) + 1, 1);
   if (!v->data) return diag_set(&b->diag, TN_ERR_MEMORY, "out of memory");
   return v->count ? read_converted(b, in, port->dtype, v->data) : TN_OK;
 }
 
-/** An output that an input takes over has its rank. */
 static tn_status check_carried(tn_binding *b, const tn_plan *p) {
-  for (size_t i = 0; i < p->ports.n_inputs; i++) {
-    if (!b->inputs[i].carried_output) continue;
-    const plan_port *from = &p->ports.outputs[b->inputs[i].carried_output - 1],
-                    *to = &p->ports.inputs[i];
-    if (from->rank != to->rank || from->dtype != to->dtype)
-      return diag_set(&b->diag, TN_ERR_SHAPE,
-                      "output %s is %s of rank %zu, input %s is %s of rank %zu", from->name,
-                      dtype_name(from->dtype), from->rank, to->name, dtype_name(to->dtype),
-                      to->rank);
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++) {
+    size_t output = b->inputs[i].carried_output;
+    if (output) s = binding_check_carry(b, p, output - 1, i);
   }
-  return TN_OK;
+  return s;
 }
 
 /** Makes a plan the one in use, and takes the reference to it. */

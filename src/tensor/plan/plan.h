@@ -131,7 +131,8 @@ typedef struct plan_late {
   const char *const *outputs; /* names */
   const dtype *output_types;
   size_t n_outputs;
-  const bool *wanted; /* by input: its value is needed */
+  const bool *wanted;   /* by input: its value is needed */
+  size_t most_elements; /* of a value */
   /* Makes the plan for the values of inputs, whose ports are those of the late plan, and with
      `of_sizes` for their sizes as well. Where it needs more values it sets these in `wanted`, and
      *out to NULL. Any thread. */

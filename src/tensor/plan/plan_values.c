@@ -51,15 +51,25 @@ static bool has_values(const tn_plan *p, const plan_of_values *made, const plan_
   return true;
 }
 
+static tn_status read_elements(tn_plan *p, size_t i, plan_value_reader read, void *user, diag *d,
+                               plan_value *v) {
+  size_t most = p->values->late.most_elements;
+  if (v->count <= most) return read(user, i, false, v);
+  return diag_set(d, TN_ERR_UNSUPPORTED,
+                  "input %s decides on shapes and has %zu elements; at most %zu are supported",
+                  p->ports.inputs[i].name, v->count, most);
+}
+
 /** Reads what is wanted and was not read yet. */
-static tn_status read_wanted(tn_plan *p, plan_value_reader read, void *user, plan_value values[]) {
+static tn_status read_wanted(tn_plan *p, plan_value_reader read, void *user, diag *d,
+                             plan_value values[]) {
   plan_values *k = p->values;
   tn_status s = TN_OK;
   for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++) {
     mutex_lock(&k->lock);
     bool is_wanted = k->wanted[i];
     mutex_unlock(&k->lock);
-    if (is_wanted && !values[i].data) s = read(user, i, false, &values[i]);
+    if (is_wanted && !values[i].data) s = read_elements(p, i, read, user, d, &values[i]);
   }
   return s;
 }
@@ -166,7 +176,7 @@ tn_status plan_values_find(tn_plan *p, plan_value_reader read, void *user, diag 
   tn_status s = values ? TN_OK : diag_set(d, TN_ERR_MEMORY, "out of memory");
   for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++) s = read(user, i, true, &values[i]);
   while (s == TN_OK && !*out) {
-    s = read_wanted(p, read, user, values);
+    s = read_wanted(p, read, user, d, values);
     if (s == TN_OK) s = find_or_make(p, &values, d, out);
   }
   free_values(p, values);
@@ -186,7 +196,10 @@ tn_status plan_values_open(tn_plan *p, const plan_late *late, diag *d) {
     return diag_set(d, TN_ERR_MEMORY, "out of memory");
   }
   p->values = k;
-  k->late = (plan_late){.make = late->make, .release = late->release, .user = late->user};
+  k->late = (plan_late){.most_elements = late->most_elements,
+                        .make = late->make,
+                        .release = late->release,
+                        .user = late->user};
   k->wanted = wanted;
   for (size_t i = 0; i < p->ports.n_inputs; i++) wanted[i] = late->wanted[i];
   mutex_init(&k->making);

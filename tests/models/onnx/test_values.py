@@ -129,13 +129,22 @@ class Tests:
                  helper.make_node("Gather", ["t", "order"], ["next"])]
         loaded = self.library.load(model(
             nodes, [("x", F32, [6]), ("shape", I64, [2]), ("order", I64, [2])],
-            [("y", F32, None), ("next", I64, [2])]))
+            [("y", F32, None), ("next", F32, None)]))   # another type and rank than it has
         binding = loaded.bind()
         binding.check(self.library.lib.tn_binding_carry(binding.handle, b"next", b"shape"))
         x = np.arange(6, dtype=np.float32)
         found = [binding.run({"x": x, "shape": shapes(2, 3), "order": shapes(1, 0)})["y"].shape]
         found += [binding.run({})["y"].shape for _ in range(2)]
         self.check("a carried shape", found == [(2, 3), (3, 2), (2, 3)], f"{found}")
+        binding.check(self.library.lib.tn_binding_carry(binding.handle, b"next", b"order"))
+        self.refused("another rank", "ERR_SHAPE", ["output y has rank", "input x has rank 1"],
+                     lambda: binding.check(self.library.lib.tn_binding_carry(
+                         binding.handle, b"y", b"x")))
+        binding.free()
+        binding = loaded.bind()
+        binding.check(self.library.lib.tn_binding_carry(binding.handle, b"y", b"x"))
+        self.refused("another rank in a run", "ERR_SHAPE", ["output y has rank 2", "input x has"],
+                     lambda: binding.run({"x": x, "shape": shapes(2, 3), "order": shapes(1, 0)}))
         binding.free()
         loaded.free()
 
@@ -211,7 +220,7 @@ def main():
     t.copied()
     t.threads()
     t.check("tn_close", t.library.close() == 0)
-    return t.check.end(57)
+    return t.check.end(59)
 
 
 if __name__ == "__main__":
