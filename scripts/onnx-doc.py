@@ -42,7 +42,7 @@ so in all versions, or in those that are named.
 - Of the table's attributes: a `training_mode` or an `antialias` that is set, `sparse_value`,
   `value_string` and `value_strings` of a Constant, and a `stash_type` of a LayerNormalization or an
   RMSNormalization that is neither f32 (1) nor bf16 (16). A Dropout's third input, its
-  `training_mode`, has to be left out or an initializer that is false.
+  `training_mode`, is false where it is there: an initializer, or an input (below).
 - If whose condition is computed from other values than shapes and the elements of inputs below:
   one branch is imported.
 - NonZero, Unique, Compress and NonMaxSuppression, as the sizes of their results depend on data: end
