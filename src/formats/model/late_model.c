@@ -90,7 +90,7 @@ static tn_status build_plan(const late_model *l, const model_graph *g, int64_t f
 }
 
 static tn_status make_plan(void *user, const tn_plan *late, const plan_value values[],
-                           bool of_sizes, int64_t first_variant, bool wanted[], diag *d,
+                           bool of_sizes, int64_t first_variant, bool deciding[], diag *d,
                            tn_plan **out) {
   const late_model *l = user;
   arena work;
@@ -108,7 +108,7 @@ static tn_status make_plan(void *user, const tn_plan *late, const plan_value val
                            .input_sizes = of_sizes ? j.sizes.at : NULL};
   *out = NULL;
   if (s == TN_OK) s = model_graph_import(&g, &r, d);
-  for (size_t i = 0; i < g.n_inputs && s == TN_OK && g.is_late; i++) wanted[i] = g.wanted[i];
+  for (size_t i = 0; i < g.n_inputs && s == TN_OK && g.is_late; i++) deciding[i] = g.deciding[i];
   if (s == TN_OK && !g.is_late) s = build_plan(l, &g, first_variant, d, out);
   model_graph_free(&g);
   arena_free(&work);
@@ -174,7 +174,7 @@ tn_status late_model_make_plan(tn_model *m, diag *d, tn_plan **out) {
     const plan_late late = {.outputs = j.names,
                             .output_types = j.types,
                             .n_outputs = j.declared->n,
-                            .wanted = m->graph.wanted,
+                            .deciding = m->graph.deciding,
                             .most_elements = ONNX_ELEMENTS_MAX,
                             .make = make_plan,
                             .release = release_late_model,

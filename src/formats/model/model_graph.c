@@ -204,21 +204,21 @@ static void import_nodes(void *arg) {
   import_graph(&j->importer, j->request->file->onnx);
 }
 
-/** Goes on with the inputs alone where nodes wait for their values. */
+/** Keeps the inputs alone where nodes depend on their values. */
 static void settle_late(model_import *j) {
-  if (!importer_waits_for_values(&j->importer)) diag_rethrow(j->d);
+  if (!importer_lacks_values(&j->importer)) diag_rethrow(j->d);
   diag_clear(j->d);
   j->importer.outputs.n = 0;
   j->g->is_late = true;
 }
 
-static void list_wanted(model_import *j) {
+static void list_deciding(model_import *j) {
   model_graph *g = j->g;
-  const onnx_names *wanted = &j->importer.wanted;
-  g->wanted = arena_calloc(g->arena, g->n_inputs + 1, sizeof *g->wanted);
+  const onnx_names *deciding = &j->importer.deciding;
+  g->deciding = arena_calloc(g->arena, g->n_inputs + 1, sizeof *g->deciding);
   for (size_t i = 0; g->is_late && i < g->n_inputs; i++)
-    for (size_t k = 0; k < wanted->n; k++)
-      if (!strcmp(g->names[i], wanted->at[k])) g->wanted[i] = true;
+    for (size_t k = 0; k < deciding->n; k++)
+      if (!strcmp(g->names[i], deciding->at[k])) g->deciding[i] = true;
 }
 
 static void import_body(void *arg) {
@@ -234,7 +234,7 @@ static void import_body(void *arg) {
   im->given_sizes = j->request->input_sizes;
   if (diag_catch(j->d, import_nodes, j) != TN_OK) settle_late(j);
   add_ports(j);
-  list_wanted(j);
+  list_deciding(j);
   add_labels(j);
   copy_graph(j);
 }

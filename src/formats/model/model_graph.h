@@ -51,8 +51,8 @@ typedef struct model_graph {
   node_list order;       /* all nodes in topological order: a walk would mark them */
   model_buffer *buffers; /* by number */
   size_t n_buffers;
-  bool is_late; /* nodes ask for elements of inputs: the graph has no outputs */
-  bool *wanted; /* by input: these are */
+  bool is_late;   /* elements of inputs decide on nodes: the graph has no outputs */
+  bool *deciding; /* by input: its elements do */
 } model_graph;
 
 /** An import of a model's file. */
@@ -70,7 +70,7 @@ typedef struct model_graph_request {
   bool blames_sizes;                 /* set: constraints may avoid the failure */
 } model_graph_request;
 
-/** Imports the graph, or its inputs where nodes ask for elements of inputs that have no value: it
+/** Imports the graph, or its inputs where nodes depend on elements of inputs that have no value: it
    is late then. `d` outlives it. On failure the graph is to be freed all the same. */
 tn_status model_graph_import(model_graph *g, model_graph_request *request, diag *d);
 

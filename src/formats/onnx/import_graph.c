@@ -110,7 +110,7 @@ static value import_constant(import *m, const onnx_tensor *t) {
 
 value onnx_constant_tensor(onnx_call *c, const onnx_tensor *t) { return import_constant(c->m, t); }
 
-/** The value that is given to an input; NULL: only a run knows it. */
+/** The value that is given to an input; NULL: it is unknown before a run. */
 static const onnx_tensor *find_given(const import *m, const char *name) {
   for (size_t i = 0; i < m->n_given; i++)
     if (!strcmp(m->given[i].name, name)) return &m->given[i];
@@ -204,10 +204,10 @@ static void check_node(const onnx_call *c, const onnx_op *row) {
               n->outputs.at[row->max_outputs]);
 }
 
-/** Forgets what the node before asked for. */
-static void forget_asked(import *m) {
-  m->sizes_used.n = m->wanted.n = 0;
-  m->wants_more = false;
+/** Clears the record of the elements that the node before read. */
+static void reset_queries(import *m) {
+  m->sizes_used.n = m->deciding.n = 0;
+  m->uses_data = false;
   m->b.needed = NULL;
   m->b.named = (named_sizes){0};
 }
@@ -229,7 +229,7 @@ static void add_node(import *m, const onnx_node *n) {
                  .inputs = in,
                  .outputs = out};
   check_node(&c, row);
-  forget_asked(m);
+  reset_queries(m);
   row->build(&c);
   for (size_t i = 0; i < n->outputs.n; i++) {
     if (out[i].node) check_element_count(m, out[i].node);
@@ -381,7 +381,7 @@ static void reset_import(import *m) {
   m->values = m->sizes = (string_map){0};
   m->axes = m->nonzero = (map){0};
   m->enclosing.n = m->inputs.n = m->outputs.n = 0;
-  forget_asked(m);
+  reset_queries(m);
 }
 
 /** Raises the minimum of the size that the operator which failed needs to be larger. */
@@ -428,8 +428,8 @@ static bool import_with_separate_sizes(import *m) {
   return false;
 }
 
-bool importer_waits_for_values(const import *m) {
-  return m->b.diag->status == TN_ERR_UNSUPPORTED && m->wanted.n && !m->wants_more;
+bool importer_lacks_values(const import *m) {
+  return m->b.diag->status == TN_ERR_UNSUPPORTED && m->deciding.n && !m->uses_data;
 }
 
 void import_graph(import *m, const onnx_model *model) {

@@ -131,13 +131,13 @@ typedef struct plan_late {
   const char *const *outputs; /* names */
   const dtype *output_types;
   size_t n_outputs;
-  const bool *wanted;   /* by input: its value is needed */
+  const bool *deciding; /* by input: its value is needed */
   size_t most_elements; /* of a value */
   /* Makes the plan for the values of inputs, whose ports are those of the late plan, and with
-     `of_sizes` for their sizes as well. Where it needs more values it sets these in `wanted`, and
+     `of_sizes` for their sizes as well. Where it needs more values it sets these in `deciding`, and
      *out to NULL. Any thread. */
   tn_status (*make)(void *user, const tn_plan *late, const plan_value values[], bool of_sizes,
-                    int64_t first_variant, bool wanted[], diag *d, tn_plan **out);
+                    int64_t first_variant, bool deciding[], diag *d, tn_plan **out);
   void (*release)(void *user);
   void *user; /* passes to the plan */
 } plan_late;

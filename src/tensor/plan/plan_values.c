@@ -1,6 +1,6 @@
-/* The plans of a late plan. Which inputs are needed is learnt as plans are made: each tells what
-   more it needs, and none that exists is made wrong by that, as it is kept with all values that it
-   was made for. One thread makes plans; others find theirs meanwhile. */
+/* The plans of a late plan. The inputs that decide are found as plans are made: each import may
+   find more. Plans that exist stay right, as each is kept with all values that it was made for. One
+   thread makes plans; others find theirs meanwhile. */
 #include "tensor/plan/plan_values.h"
 
 #include "base/thread.h"
@@ -22,7 +22,7 @@ struct plan_values {
   plan_late late; /* its lists are not kept */
   mutex making;   /* held while a plan is made */
   mutex lock;     /* of all that follows */
-  bool *wanted;   /* by input */
+  bool *deciding; /* by input */
   plan_of_values at[MOST_EXACT_VARIANTS];
   size_t n;
   int64_t n_made;
@@ -60,16 +60,16 @@ static tn_status read_elements(tn_plan *p, size_t i, plan_value_reader read, voi
                   p->ports.inputs[i].name, v->count, most);
 }
 
-/** Reads what is wanted and was not read yet. */
-static tn_status read_wanted(tn_plan *p, plan_value_reader read, void *user, diag *d,
-                             plan_value values[]) {
+/** Reads the elements of deciding inputs that were not read yet. */
+static tn_status read_deciding(tn_plan *p, plan_value_reader read, void *user, diag *d,
+                               plan_value values[]) {
   plan_values *k = p->values;
   tn_status s = TN_OK;
   for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++) {
     mutex_lock(&k->lock);
-    bool is_wanted = k->wanted[i];
+    bool decides = k->deciding[i];
     mutex_unlock(&k->lock);
-    if (is_wanted && !values[i].data) s = read_elements(p, i, read, user, d, &values[i]);
+    if (decides && !values[i].data) s = read_elements(p, i, read, user, d, &values[i]);
   }
   return s;
 }
@@ -125,26 +125,26 @@ static tn_status make_plan(tn_plan *p, const plan_value values[], bool *of_sizes
   plan_values *k = p->values;
   const mem *m = &p->context->mem;
   size_t n = p->ports.n_inputs;
-  bool *wanted = mem_calloc(m, n + 1, sizeof *wanted), wants_more = false;
+  bool *deciding = mem_calloc(m, n + 1, sizeof *deciding), lacks_values = false;
   *out = NULL;
-  if (!wanted) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  if (!deciding) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   int64_t first = k->n_made++ * NUMBERS_OF_PLAN;
   *of_sizes = false;
-  tn_status s = k->late.make(k->late.user, p, values, false, first, wanted, d, out);
+  tn_status s = k->late.make(k->late.user, p, values, false, first, deciding, d, out);
   if (s != TN_OK && s != TN_ERR_MEMORY && s != TN_ERR_CANCELLED) {
     diag_clear(d);
     *of_sizes = true;
-    s = k->late.make(k->late.user, p, values, true, first, wanted, d, out);
+    s = k->late.make(k->late.user, p, values, true, first, deciding, d, out);
   }
   if (s == TN_OK && *out) s = check_ports(p, *out, d);
   mutex_lock(&k->lock);
   for (size_t i = 0; i < n && s == TN_OK; i++) {
-    wants_more |= wanted[i] && !values[i].data;
-    k->wanted[i] |= wanted[i];
+    lacks_values |= deciding[i] && !values[i].data;
+    k->deciding[i] |= deciding[i];
   }
   mutex_unlock(&k->lock);
-  mem_free(m, wanted, (n + 1) * sizeof *wanted);
-  if (s == TN_OK && !*out && !wants_more)
+  mem_free(m, deciding, (n + 1) * sizeof *deciding);
+  if (s == TN_OK && !*out && !lacks_values)
     s = diag_set(d, TN_ERR_INTERNAL, "a plan waits for values that it was given");
   if (s != TN_OK) plan_release(*out);
   return s;
@@ -176,7 +176,7 @@ tn_status plan_values_find(tn_plan *p, plan_value_reader read, void *user, diag 
   tn_status s = values ? TN_OK : diag_set(d, TN_ERR_MEMORY, "out of memory");
   for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++) s = read(user, i, true, &values[i]);
   while (s == TN_OK && !*out) {
-    s = read_wanted(p, read, user, d, values);
+    s = read_deciding(p, read, user, d, values);
     if (s == TN_OK) s = find_or_make(p, &values, d, out);
   }
   free_values(p, values);
@@ -188,10 +188,10 @@ tn_status plan_values_find(tn_plan *p, plan_value_reader read, void *user, diag 
 tn_status plan_values_open(tn_plan *p, const plan_late *late, diag *d) {
   const mem *m = &p->context->mem;
   plan_values *k = mem_calloc(m, 1, sizeof *k);
-  bool *wanted = mem_calloc(m, p->ports.n_inputs + 1, sizeof *wanted);
-  if (!k || !wanted) {
+  bool *deciding = mem_calloc(m, p->ports.n_inputs + 1, sizeof *deciding);
+  if (!k || !deciding) {
     mem_free(m, k, sizeof *k);
-    mem_free(m, wanted, (p->ports.n_inputs + 1) * sizeof *wanted);
+    mem_free(m, deciding, (p->ports.n_inputs + 1) * sizeof *deciding);
     late->release(late->user);
     return diag_set(d, TN_ERR_MEMORY, "out of memory");
   }
@@ -200,8 +200,8 @@ tn_status plan_values_open(tn_plan *p, const plan_late *late, diag *d) {
                         .make = late->make,
                         .release = late->release,
                         .user = late->user};
-  k->wanted = wanted;
-  for (size_t i = 0; i < p->ports.n_inputs; i++) wanted[i] = late->wanted[i];
+  k->deciding = deciding;
+  for (size_t i = 0; i < p->ports.n_inputs; i++) deciding[i] = late->deciding[i];
   mutex_init(&k->making);
   mutex_init(&k->lock);
   return TN_OK;
@@ -218,7 +218,7 @@ void plan_values_close(tn_plan *p) {
   k->late.release(k->late.user);
   mutex_free(&k->making);
   mutex_free(&k->lock);
-  mem_free(m, k->wanted, (p->ports.n_inputs + 1) * sizeof *k->wanted);
+  mem_free(m, k->deciding, (p->ports.n_inputs + 1) * sizeof *k->deciding);
   mem_free(m, k, sizeof *k);
   p->values = NULL;
 }

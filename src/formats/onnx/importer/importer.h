@@ -60,8 +60,8 @@ typedef struct import {
   const onnx_tensor *given; /* values of inputs, under their names */
   size_t n_given;
   const importer_sizes *given_sizes; /* of all inputs, or NULL */
-  onnx_names wanted;    /* inputs whose elements the current node asked for, but only a run knows */
-  bool wants_more;      /* and it asked for what does not follow from such inputs alone */
+  onnx_names deciding;  /* inputs with unknown elements that the current node depends on */
+  bool uses_data;       /* the node depends on more than such inputs */
   node_list sizes_used; /* sizes that the current node read from shape tensors */
   VEC(importer_port) inputs, outputs;
   bool is_told;      /* the caller says itself how sizes are constrained */
@@ -81,8 +81,8 @@ enum { ONNX_SIZE_MAX = TN_MODEL_SIZE_MAX };
 /** The greatest number of elements of an input that operators may ask for. */
 enum { ONNX_ELEMENTS_MAX = 256 };
 
-/** True if a failed import may succeed once the inputs in `wanted` are given. */
-bool importer_waits_for_values(const import *m);
+/** True if a failed import may succeed once the inputs in `deciding` are given. */
+bool importer_lacks_values(const import *m);
 
 /** Imports the whole graph; the caller has set `b`, `callbacks` and the size constraints. Dynamic
     dimensions of inputs become variables, without small values that no operator that needs more

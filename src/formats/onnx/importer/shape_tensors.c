@@ -263,14 +263,14 @@ static const char *name_of_input(const import *m, const node *n) {
 }
 
 /** Lists the inputs below a value whose elements are unknown. */
-static void want_inputs(import *m, const node *n) {
+static void add_deciding_inputs(import *m, const node *n) {
   node_list order = topo_sort(m->b.arena, &n, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++) {
     const node *x = order.at[i];
     const char *input = x->op == OP_BUFFER ? name_of_input(m, x) : NULL;
-    m->wants_more |= x->op == OP_CARRY || x->op == OP_RESULT || computes_floats(x) ||
-                     (input && !may_be_given(x));
-    if (input) vec_push(m->b.arena, &m->wanted, input);
+    m->uses_data |= x->op == OP_CARRY || x->op == OP_RESULT || computes_floats(x) ||
+                    (input && !may_be_given(x));
+    if (input) vec_push(m->b.arena, &m->deciding, input);
   }
 }
 
@@ -283,7 +283,7 @@ static const node *const *query_elements(import *m, value v, bool as_constant, s
   ir_free(q.g);
   if (s != TN_OK) diag_rethrow(m->b.diag);
   *n = q.n;
-  if (!q.is_known) want_inputs(m, v.node);
+  if (!q.is_known) add_deciding_inputs(m, v.node);
   return q.is_known ? q.elements : NULL;
 }
 
