@@ -43,7 +43,7 @@ so in all versions, or in those that are named.
   `value_string` and `value_strings` of a Constant, and a `stash_type` of a LayerNormalization or an
   RMSNormalization that is neither f32 (1) nor bf16 (16). A Dropout's third input, its
   `training_mode`, is false where it is there: an initializer, or an input (below).
-- If whose condition is computed from other values than shapes and the elements of inputs below:
+- If whose condition is computed from other values than known sizes and the elements of inputs below:
   one branch is imported.
 - NonZero, Unique, Compress and NonMaxSuppression, as the sizes of their results depend on data: end
   the model before them, and do the rest in the program that runs it.
