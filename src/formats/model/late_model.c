@@ -15,20 +15,19 @@ typedef struct late_model {
   bool is_tunable;
 } late_model;
 
-/* Sizes. */
+/* The parts of a model for later imports, and its declared outputs. */
 
-typedef struct size_copy {
+typedef struct model_opening {
   tn_model *m;
   const tn_model_size *sizes;
   size_t n;
-} size_copy;
+} model_opening;
 
 static const char *copy_text(arena *a, const char *text) {
   return text ? arena_printf(a, "%s", text) : NULL;
 }
 
-static void copy_sizes(void *arg) {
-  const size_copy *j = arg;
+static void copy_sizes(const model_opening *j) {
   tn_model *m = j->m;
   arena *a = &m->data->arena;
   size_t bytes = j->n ? j->sizes->size : 0;
@@ -42,11 +41,59 @@ static void copy_sizes(void *arg) {
   m->n_sizes = j->n;
 }
 
-tn_status late_model_keep_sizes(tn_model *m, const tn_model_size *sizes, size_t n, diag *d) {
-  size_copy j = {m, sizes, n};
+/** The declared type of an output, or VOID. */
+static dtype declared_dtype(const onnx_value *v) {
+  bool is_data = v->type.kind == ONNX_TYPE_TENSOR && dtype_is_data((dtype)v->type.dtype);
+  return is_data ? (dtype)v->type.dtype : DT_VOID;
+}
+
+/** A number for a size that is known as the size of no other port. */
+static int32_t late_variable(const tn_model *m, size_t output, int32_t axis) {
+  int32_t n = 0;
+  for (size_t i = 0; i < m->graph.n_inputs; i++) n += (int32_t)m->graph.nodes[i]->rank;
+  return n + (int32_t)output * TN_MAX_RANK + axis;
+}
+
+static const char *size_name(arena *a, const onnx_value *v, int32_t axis) {
+  const onnx_dim *dim = &v->type.dims.at[axis];
+  if (dim->value >= 0) return arena_printf(a, "%lld", (long long)dim->value);
+  return *dim->param ? dim->param : arena_printf(a, "%s:%d", v->name, (int)axis);
+}
+
+static tn_port declared_port(const tn_model *m, size_t i) {
+  const onnx_value *v = &m->data->onnx->graph->outputs.at[i];
+  dtype t = declared_dtype(v);
+  bool has_rank = t != DT_VOID && v->type.has_shape && v->type.dims.n <= TN_MAX_RANK;
+  tn_port port = {.size = sizeof port, .name = v->name};
+  port.type.dtype = t == DT_VOID ? TN_UNDEFINED : (tn_dtype)t;
+  port.type.shape.rank = has_rank ? (int32_t)v->type.dims.n : -1;
+  for (int32_t k = 0; k < port.type.shape.rank; k++) {
+    int64_t size = v->type.dims.at[k].value;
+    port.type.shape.size[k] = size >= 0 ? size : -1;
+    port.sizes[k] = size_name(&m->data->arena, v, k);
+    port.min[k] = size >= 0 ? size : 0;
+    port.max[k] = size >= 0 ? size : ONNX_SIZE_MAX;
+    port.variable[k] = size >= 0 ? -1 : late_variable(m, i, k);
+  }
+  return port;
+}
+
+static void open_body(void *arg) {
+  const model_opening *j = arg;
+  tn_model *m = j->m;
+  size_t n = m->data->onnx->graph->outputs.n;
+  copy_sizes(j);
+  tn_port *outputs = arena_alloc(&m->data->arena, (n + 1) * sizeof *outputs);
+  for (size_t i = 0; i < n; i++) outputs[i] = declared_port(m, i);
+  m->late_outputs = outputs;
+  m->n_late_outputs = n;
+}
+
+tn_status late_model_open(tn_model *m, const tn_model_size *sizes, size_t n, diag *d) {
+  model_opening j = {m, sizes, n};
   diag *before = m->data->arena.diag;
   m->data->arena.diag = d;
-  tn_status s = diag_catch(d, copy_sizes, &j);
+  tn_status s = diag_catch(d, open_body, &j);
   m->data->arena.diag = before;
   return s;
 }
@@ -131,12 +178,6 @@ typedef struct output_list {
   dtype *types;
 } output_list;
 
-/** The declared type of an output, or VOID. */
-static dtype declared_dtype(const onnx_value *v) {
-  bool is_data = v->type.kind == ONNX_TYPE_TENSOR && dtype_is_data((dtype)v->type.dtype);
-  return is_data ? (dtype)v->type.dtype : DT_VOID;
-}
-
 static void list_outputs(void *arg) {
   output_list *j = arg;
   size_t n = j->declared->n;
@@ -186,34 +227,4 @@ tn_status late_model_make_plan(tn_model *m, diag *d, tn_plan **out) {
   }
   arena_free(&work);
   return s;
-}
-
-/* Ports. */
-
-/** A number for a size that is known as the size of no other port. */
-static int32_t late_variable(const tn_model *m, size_t output, int32_t axis) {
-  int32_t n = 0;
-  for (size_t i = 0; i < m->graph.n_inputs; i++) n += (int32_t)m->graph.nodes[i]->rank;
-  return n + (int32_t)output * TN_MAX_RANK + axis;
-}
-
-tn_status late_model_describe_output(const tn_model *m, size_t i, tn_port *port) {
-  const onnx_values *declared = &m->data->onnx->graph->outputs;
-  if (i >= declared->n) return TN_ERR_ARGUMENT;
-  const onnx_value *v = &declared->at[i];
-  dtype t = declared_dtype(v);
-  bool has_rank = t != DT_VOID && v->type.has_shape && v->type.dims.n <= TN_MAX_RANK;
-  *port = (tn_port){.size = sizeof *port, .name = v->name};
-  port->type.dtype = t == DT_VOID ? TN_UNDEFINED : (tn_dtype)t;
-  port->type.shape.rank = has_rank ? (int32_t)v->type.dims.n : -1;
-  for (int32_t k = 0; k < port->type.shape.rank; k++) {
-    const onnx_dim *dim = &v->type.dims.at[k];
-    bool is_number = dim->value >= 0;
-    port->type.shape.size[k] = is_number ? dim->value : -1;
-    port->sizes[k] = *dim->param ? dim->param : "…";
-    port->min[k] = is_number ? dim->value : 0;
-    port->max[k] = is_number ? dim->value : ONNX_SIZE_MAX;
-    port->variable[k] = is_number ? -1 : late_variable(m, i, k);
-  }
-  return TN_OK;
 }

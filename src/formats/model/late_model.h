@@ -5,13 +5,11 @@
 
 #include "formats/model/model.h"
 
-/** Keeps the caller's constraints of sizes, which later imports apply. */
-tn_status late_model_keep_sizes(tn_model *m, const tn_model_size *sizes, size_t n, diag *d);
+/** Keeps the caller's constraints of sizes, which later imports apply, and describes the outputs as
+    the file declares them. */
+tn_status late_model_open(tn_model *m, const tn_model_size *sizes, size_t n, diag *d);
 
 /** Makes the late plan of a model, which does not need the model. */
 tn_status late_model_make_plan(tn_model *m, diag *d, tn_plan **out);
-
-/** Describes an output of a late model as the file declares it; TN_ERR_ARGUMENT past the last. */
-tn_status late_model_describe_output(const tn_model *m, size_t i, tn_port *port);
 
 #endif

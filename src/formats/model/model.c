@@ -51,8 +51,7 @@ static tn_status import_graph_of(tn_model *m, const tn_model_desc *desc) {
   m->graph.arena = &m->data->arena;
   tn_status s = model_graph_import(&m->graph, &r, &m->diag);
   if (desc->about_sizes) *desc->about_sizes = r.blames_sizes;
-  if (s == TN_OK && m->graph.is_late)
-    s = late_model_keep_sizes(m, desc->sizes, desc->n_sizes, &m->diag);
+  if (s == TN_OK && m->graph.is_late) s = late_model_open(m, desc->sizes, desc->n_sizes, &m->diag);
   if (s == TN_OK && m->graph.is_late && desc->copy) s = onnx_model_detach(m->data->onnx, &m->diag);
   m->name = *m->data->onnx->graph->name ? m->data->onnx->graph->name : "model";
   if (s != TN_OK) m->context->diag.failure = m->diag.failure;
@@ -167,10 +166,9 @@ tn_status tn_model_bind(tn_model *m, tn_binding **binding) {
 /* Ports. */
 
 static tn_status describe_late_output(const tn_model *m, size_t i, tn_port *port) {
-  tn_port found;
   diag unreported = {0};
-  tn_status s = late_model_describe_output(m, i, &found);
-  return s == TN_OK ? descriptor_write(&unreported, port, &found, sizeof found, "tn_port") : s;
+  if (i >= m->n_late_outputs) return TN_ERR_ARGUMENT;
+  return descriptor_write(&unreported, port, &m->late_outputs[i], sizeof *port, "tn_port");
 }
 
 tn_status tn_model_port(const tn_model *m, tn_port_kind kind, size_t i, tn_port *port) {

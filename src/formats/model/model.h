@@ -15,8 +15,11 @@ struct tn_model {
   model_file *data;
   const char *name; /* of the file's graph */
   model_graph graph;
-  tn_model_size *sizes; /* the caller's constraints, if the graph is late */
+  /* If the graph is late, in the file's arena: */
+  tn_model_size *sizes; /* the caller's constraints */
   size_t n_sizes;
+  const tn_port *late_outputs; /* as the file declares them */
+  size_t n_late_outputs;
   tn_variants variants;
   bool is_tunable;
   mutex lock;    /* protects the two below */

@@ -88,6 +88,12 @@ class Tests:
         """Wrong values fail with the node's name, and leave the binding fit for the next run."""
         loaded = self.library.load(reshaping())
         self.check("the rank of an output", loaded.ports(OUTPUT) == [("y", np.dtype("f4"), [])])
+        declared = self.library.load(model(
+            [helper.make_node("Reshape", ["x", "s"], ["y"])], [("x", F32, [6]), ("s", I64, [3])],
+            [("y", F32, ["a", None, 3])]))
+        self.check("sizes of an output", declared.ports(OUTPUT)[0][2] == ["a", "y:1", "3"],
+                   f"{declared.ports(OUTPUT)}")
+        declared.free()
         binding = loaded.bind()
         self.refused("a wrong shape", "ERR_SHAPE", ["Reshape node 'r'"],
                      lambda: self.run_reshape(binding, 2, [5, 5]))
@@ -220,7 +226,7 @@ def main():
     t.copied()
     t.threads()
     t.check("tn_close", t.library.close() == 0)
-    return t.check.end(59)
+    return t.check.end(60)
 
 
 if __name__ == "__main__":
