@@ -54,7 +54,18 @@ def pack(codes, bits):
     return stream.to_bytes((len(codes) * bits + 7) // 8, "little")
 
 
+def unpack(data, bits, count):
+    """Returns a byte for each element of 4 or 2 bits."""
+    return bytes(data[i * bits // 8] >> i * bits % 8 & (1 << bits) - 1 for i in range(count))
+
+
 def tensor_bytes(t, folder):
+    bits = BITS[t.data_type]
+    data = packed_bytes(t, folder)
+    return unpack(data, bits, int(numpy.prod(list(t.dims), dtype=numpy.int64))) if bits in (2, 4) else data
+
+
+def packed_bytes(t, folder):
     bits = BITS[t.data_type]
     if t.data_location == TensorProto.EXTERNAL:
         where = {e.key: e.value for e in t.external_data}

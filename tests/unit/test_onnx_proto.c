@@ -360,6 +360,8 @@ static void test_raw_data_is_not_copied(void **state) {
     const onnx_tensor *t = list->at[i];
     if (!t->bytes) assert_null(t->data);
     if (!t->bytes) continue;
+    unsigned bits = onnx_dtype_bits(t->dtype);
+    if (bits == 4 || bits == 2) continue; /* unpacked */
     bool is_raw = !strncmp(t->name, "raw_", 4);
     assert_int_equal(in_map(&r.model->file, t), is_raw);
     *(is_raw ? &raw : &copied) += 1;

@@ -46,6 +46,7 @@ static void set_data(const loader *l, onnx_tensor *t, const file_map *file) {
     fail_tensor(l, t);
   }
   if (t->bytes) t->data = file->data + offset;
+  onnx_unpack_elements(t, l->arena);
 }
 
 static void load_external(void *arg) {

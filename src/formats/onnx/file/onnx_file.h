@@ -101,16 +101,17 @@ typedef struct onnx_external {
   size_t offset;
 } onnx_external;
 
-/** A constant tensor. Its data is row-major and little-endian, at any alignment; elements under 8
-    bits are packed from the lowest bit up; a bool is a byte, true unless 0. */
+/** A constant tensor. Its data is row-major and little-endian, at any alignment; elements of 4
+    and 2 bits are unpacked, to a byte each; those of 6 are packed from the lowest bit up; a bool is
+   a byte, true unless 0. */
 typedef struct onnx_tensor {
   const char *name;
   onnx_dtype dtype;
-  onnx_ints dims;   /* each ≥ 0; none: a scalar */
-  size_t elements;  /* product of the dims */
-  size_t bytes;     /* of data, computed from the type and the dims */
-  const void *data; /* in the file, or in the arena for elements of typed fields; NULL for strings,
-                       empty tensors, and external data not loaded */
+  onnx_ints dims;  /* each ≥ 0; none: a scalar */
+  size_t elements; /* product of the dims */
+  size_t bytes;    /* of data, computed from the type and the dims; in the file until it is there */
+  const void *data; /* in the file, or in the arena for elements of typed fields and unpacked ones;
+                       NULL for strings, empty tensors, and external data not loaded */
   VEC(onnx_bytes) strings; /* the elements of a string tensor */
   onnx_external *external; /* NULL: in the model file */
 } onnx_tensor;
@@ -210,6 +211,9 @@ typedef struct onnx_model {
     tensor's data, 0 for strings and unknown numbers. */
 const char *onnx_dtype_name(int dtype);
 unsigned onnx_dtype_bits(int dtype);
+
+/** Unpacks the elements of 4 and 2 bits in `data`, if there are any, to the arena. */
+void onnx_unpack_elements(onnx_tensor *t, arena *a);
 
 /** Parses a model in memory, which must outlive it. `a` must raise in `d`. External data is checked
     for form, not opened. On failure *out is NULL, and the arena holds garbage. Fails with

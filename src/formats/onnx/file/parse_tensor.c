@@ -247,6 +247,17 @@ static void read_data(frame *f, tensor_parts *p) {
   }
 }
 
+void onnx_unpack_elements(onnx_tensor *t, arena *a) {
+  unsigned bits = onnx_dtype_bits(t->dtype);
+  const unsigned char *from = t->data;
+  if ((bits != 4 && bits != 2) || !from) return;
+  unsigned char *to = arena_alloc(a, t->elements);
+  for (size_t i = 0; i < t->elements; i++)
+    to[i] = (unsigned char)(from[i * bits / 8] >> i * bits % 8 & ((1u << bits) - 1));
+  t->data = to;
+  t->bytes = t->elements;
+}
+
 /** True for a relative path without "..". */
 static bool is_local(const char *path) {
   if (!*path || *path == '/') return false;
@@ -314,6 +325,7 @@ static void check_tensor(frame *f) {
     read_external(f, p);
   else
     read_data(f, p);
+  onnx_unpack_elements(p->tensor, f->reader->arena);
 }
 
 static const frame_message tensor_message = {.fields = onnx_TensorProto_fields,
