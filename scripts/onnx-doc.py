@@ -37,8 +37,8 @@ so in all versions, or in those that are named.
 ## What is refused
 
 - Types other than those of tensors here, which are {types}:
-  no strings, no complex numbers, no floats of 8 bits or fewer, no integers of 4 bits or fewer, no
-  sparse tensors, sequences, optionals and maps.
+  no strings, no complex numbers, no floats of 6 bits, no sparse tensors, sequences, optionals and
+  maps. Elements of 4 and 2 bits have a byte each in memory, also those of inputs and outputs.
 - Of the table's attributes: a `training_mode` or an `antialias` that is set, `sparse_value`,
   `value_string` and `value_strings` of a Constant, and a `stash_type` of a LayerNormalization or an
   RMSNormalization that is neither f32 (1) nor bf16 (16). A Dropout's third input, its
@@ -47,7 +47,7 @@ so in all versions, or in those that are named.
   one branch is imported.
 - NonZero, Unique, Compress and NonMaxSuppression, as the sizes of their results depend on data: end
   the model before them, and do the rest in the program that runs it.
-- Quantisation to other numbers than integers of 8 and 16 bits. Products of quantised operands are
+- Quantisation to other numbers than integers of up to 16 bits and floats of 8 and 4. Products of quantised operands are
   computed as the file says; where weights alone are quantised, onnxsim folds their DequantizeLinear
   into weights of floats, which is faster.
 - Outputs of one name, and values given to an initializer that is an input too.
@@ -117,7 +117,7 @@ def bound(path, name):
 def types():
     """Returns the data types that tensors may have."""
     text = (ROOT / "src" / "ir" / "core" / "dtypes.def").read_text()
-    found = re.findall(r'^DTYPE\(\w+, \d+, "(\w+)", (?:FLOAT|U?INT|BOOL),', text, re.MULTILINE)
+    found = re.findall(r'^(?:DTYPE|STORED)\(\w+, \d+, "(\w+)", (?:FLOAT|U?INT|BOOL),', text, re.MULTILINE)
     return ", ".join(found[:-1]) + " and " + found[-1]
 
 

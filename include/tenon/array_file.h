@@ -16,7 +16,8 @@ extern "C" {
 
 /** Format of an array file. */
 typedef enum tn_file_format {
-  TN_FILE_NPY = 1, /**< format versions 1 to 3; bf16, which NumPy lacks, is written as u16 */
+  TN_FILE_NPY = 1, /**< format versions 1 to 3; bf16, which NumPy lacks, is written as u16, and
+                      storage types as u8 */
   TN_FILE_ONNX = 2,
   TN_FILE_FORMAT_MAX_ENUM = 0x7fffffff
 } tn_file_format;
@@ -40,8 +41,9 @@ TN_API tn_array tn_array_file_get(const tn_array_file *file);
 /** Closes a file. NULL is allowed. */
 TN_API void tn_array_file_close(tn_array_file *file);
 
-/** Writes the part of a file that precedes the elements (which follow as they are in memory) to
-    `header` and returns its length; writes nothing if `bytes` is less than that. `name` is the name
+/** Writes the part of a file that precedes the elements (which follow as they are in memory, but
+   for those of 4 and 2 bits in ONNX's format, which are packed from a byte's lowest bits up) to
+   `header` and returns its length; writes nothing if `bytes` is less than that. `name` is the name
     of an ONNX tensor; NULL: "". Returns 0 for a type that is not in TN_DTYPE_LIST, a size that
     varies, and an unknown format. Any thread. */
 TN_API size_t tn_array_header(tn_type type, tn_file_format format, const char *name, void *header,

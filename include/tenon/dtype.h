@@ -15,21 +15,38 @@ extern "C" {
 /** X(name, number, text, bytes, host): every element type, with its C type in host memory. A
     TN_BOOL is one byte, 0 or 1; any other byte read from the caller counts as 1. TN_F16 (IEEE
     binary16) and TN_BF16 (the upper half of an f32) are held as their bits. The numbers are those
-    of ONNX's TensorProto.DataType; they are part of the ABI and never reused. */
-#define TN_DTYPE_LIST(X)            \
-  X(TN_F32, 1, "f32", 4, float)     \
-  X(TN_U8, 2, "u8", 1, uint8_t)     \
-  X(TN_I8, 3, "i8", 1, int8_t)      \
-  X(TN_U16, 4, "u16", 2, uint16_t)  \
-  X(TN_I16, 5, "i16", 2, int16_t)   \
-  X(TN_I32, 6, "i32", 4, int32_t)   \
-  X(TN_I64, 7, "i64", 8, int64_t)   \
-  X(TN_BOOL, 9, "bool", 1, bool)    \
-  X(TN_F16, 10, "f16", 2, uint16_t) \
-  X(TN_F64, 11, "f64", 8, double)   \
-  X(TN_U32, 12, "u32", 4, uint32_t) \
-  X(TN_U64, 13, "u64", 8, uint64_t) \
-  X(TN_BF16, 16, "bf16", 2, uint16_t)
+    of ONNX's TensorProto.DataType; they are part of the ABI and never reused.
+
+    The types from TN_F8E4M3FN on are storage types, for small weights and their scales: floats of 8
+    bits, of which "fn" have no infinities and "uz" no -0 either, f8e8m0 (2^(pattern - 127) alone,
+   or NaN), a float of 4 bits, and integers of 4 and 2. An element has a byte, also where ONNX packs
+    several into one: in its low bits, the others 0 (they are not read). Tensors of them are moved,
+    stored and converted; what computes does so in f32, or for integers in 8 bits, and rounds the
+    result to the type. They do not meet other types: see tn_promote. */
+#define TN_DTYPE_LIST(X)                         \
+  X(TN_F32, 1, "f32", 4, float)                  \
+  X(TN_U8, 2, "u8", 1, uint8_t)                  \
+  X(TN_I8, 3, "i8", 1, int8_t)                   \
+  X(TN_U16, 4, "u16", 2, uint16_t)               \
+  X(TN_I16, 5, "i16", 2, int16_t)                \
+  X(TN_I32, 6, "i32", 4, int32_t)                \
+  X(TN_I64, 7, "i64", 8, int64_t)                \
+  X(TN_BOOL, 9, "bool", 1, bool)                 \
+  X(TN_F16, 10, "f16", 2, uint16_t)              \
+  X(TN_F64, 11, "f64", 8, double)                \
+  X(TN_U32, 12, "u32", 4, uint32_t)              \
+  X(TN_U64, 13, "u64", 8, uint64_t)              \
+  X(TN_BF16, 16, "bf16", 2, uint16_t)            \
+  X(TN_F8E4M3FN, 17, "f8e4m3fn", 1, uint8_t)     \
+  X(TN_F8E4M3FNUZ, 18, "f8e4m3fnuz", 1, uint8_t) \
+  X(TN_F8E5M2, 19, "f8e5m2", 1, uint8_t)         \
+  X(TN_F8E5M2FNUZ, 20, "f8e5m2fnuz", 1, uint8_t) \
+  X(TN_U4, 21, "u4", 1, uint8_t)                 \
+  X(TN_I4, 22, "i4", 1, uint8_t)                 \
+  X(TN_F4E2M1, 23, "f4e2m1", 1, uint8_t)         \
+  X(TN_F8E8M0, 24, "f8e8m0", 1, uint8_t)         \
+  X(TN_U2, 25, "u2", 1, uint8_t)                 \
+  X(TN_I2, 26, "i2", 1, uint8_t)
 
 typedef enum tn_dtype {
   TN_UNDEFINED = 0, /**< no type: that of an invalid tensor */
@@ -95,7 +112,8 @@ TN_API void tn_element_set(tn_dtype dtype, void *element, double value);
 
     More than two types meet in the least upper bound of those of the highest kind among them, in
     whatever order they come. Weak scalars (tn_num, tn_int) are above this table: see ops.h.
-    TN_UNDEFINED where either is not in TN_DTYPE_LIST. */
+    A storage type meets itself only, and weak scalars. TN_UNDEFINED where two types do not meet, or
+    either is not in TN_DTYPE_LIST. */
 TN_API tn_dtype tn_promote(tn_dtype a, tn_dtype b);
 
 #ifdef __cplusplus

@@ -168,8 +168,10 @@ TN_API tn_tensor *tn_lerp(tn_tensor *a, tn_tensor *b, tn_tensor *weight);
 
 /** Converts values to another type. To a float: the nearest, ties to even, overflow to infinity.
     From a float to an integer: truncated, then clamped to the type's range; NaN gives 0. From
-    integer to integer: modulo 2^bits. To bool: not equal to 0, so NaN is true. From bool: 0 or
-    1. */
+    integer to integer: modulo 2^bits. To bool: not equal to 0, so NaN is true. From bool: 0 or 1.
+    Floats of 8 and 4 bits have no overflow: what is beyond the greatest number, infinities
+   included, is that number; f4e2m1, without NaN, is -0 for it; and f8e8m0 is the next power of two
+   that is not smaller, from 2^-127 on, and NaN for numbers below 0. */
 TN_API tn_tensor *tn_cast(tn_tensor *x, tn_dtype dtype);
 
 /** Reinterprets the bits as another type of the same size, else TN_ERR_DTYPE. To bool: not equal to

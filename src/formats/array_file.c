@@ -142,6 +142,8 @@ size_t tn_array_header(tn_type type, tn_file_format format, const char *name, vo
                        size_t bytes) {
   size_t data_bytes, rank = (size_t)type.shape.rank;
   if (!count_bytes(&type, &data_bytes)) return 0;
+  unsigned bits = onnx_dtype_bits((int)type.dtype);
+  if (bits < 8) data_bytes = (data_bytes * bits + 7) / 8; /* packed; each has a byte in memory */
   if (format == TN_FILE_ONNX)
     return onnx_tensor_header(name ? name : "", (onnx_dtype)type.dtype, rank, type.shape.size,
                               data_bytes, header, bytes);

@@ -1058,6 +1058,22 @@ class Run(Case):
               f"--output=y={self.file('y.npy')}")
         np.testing.assert_array_equal(np.load(self.file("y.npy")), [0x4000, 0xC080])
 
+    def test_storage_types(self):
+        path = self.copy(TensorProto.INT4, [3])
+        file = self.array("x.npy", np.array([1, 15, 7], np.uint8))   # 1, -1, 7
+        done = tenon("run", path, f"--input=x={file}")
+        self.assertIn("1 -1 7", done.stdout)
+        tenon("run", path, f"--input=x={file}", f"--output=y={self.file('y.npy')}")
+        np.testing.assert_array_equal(np.load(self.file("y.npy")), [1, 15, 7])
+        tenon("run", path, f"--input=x={file}", f"--output-dir={self.file('out')}")
+        written = self.file("out") / "output_0.pb"
+        packed = onnx.TensorProto.FromString(written.read_bytes())
+        self.assertEqual(packed.raw_data, b"\xf1\x07")
+        np.testing.assert_array_equal(onnx.numpy_helper.to_array(packed).astype(int), [1, -1, 7])
+        written.rename(self.file("out") / "input_0.pb")
+        again = tenon("run", path, f"--input-dir={self.file('out')}")
+        self.assertEqual(again.stdout, done.stdout)
+
     def test_bools(self):
         path = self.copy(TensorProto.BOOL, [3])
         x = np.array([True, False, True])

@@ -31,8 +31,16 @@ DTYPES = {
     "f16": (10, np.float16), "f64": (11, np.float64), "u32": (12, np.uint32),
     "u64": (13, np.uint64), "bf16": (16, ml_dtypes.bfloat16),
 }
-NUMBER = {np.dtype(t): n for n, t in DTYPES.values()}
-NUMPY = {n: np.dtype(t) for n, t in DTYPES.values()}
+STORAGE = {
+    "f8e4m3fn": (17, ml_dtypes.float8_e4m3fn), "f8e4m3fnuz": (18, ml_dtypes.float8_e4m3fnuz),
+    "f8e5m2": (19, ml_dtypes.float8_e5m2), "f8e5m2fnuz": (20, ml_dtypes.float8_e5m2fnuz),
+    "u4": (21, ml_dtypes.uint4), "i4": (22, ml_dtypes.int4),
+    "f4e2m1": (23, ml_dtypes.float4_e2m1fn), "f8e8m0": (24, ml_dtypes.float8_e8m0fnu),
+    "u2": (25, ml_dtypes.uint2), "i2": (26, ml_dtypes.int2),
+}
+ALL = DTYPES | STORAGE
+NUMBER = {np.dtype(t): n for n, t in ALL.values()}
+NUMPY = {n: np.dtype(t) for n, t in ALL.values()}
 FLOATS = ["f32", "f64", "f16", "bf16"]
 SIGNED = ["i8", "i16", "i32", "i64"]
 UNSIGNED = ["u8", "u16", "u32", "u64"]
@@ -43,7 +51,7 @@ END = 2**63 - 1
 
 
 def dtype(name):
-    return np.dtype(DTYPES[name][1])
+    return np.dtype(ALL[name][1])
 
 
 class Shape(ctypes.Structure):
@@ -231,7 +239,7 @@ class Tenon:
         if kind.startswith("tn_axes"):
             return as_axes(v)
         if kind.startswith("tn_dtype"):
-            return DTYPES[v][0] if isinstance(v, str) else v
+            return ALL[v][0] if isinstance(v, str) else v
         if isinstance(v, ctypes.Structure):
             return ctypes.addressof(v)
         return v
@@ -313,7 +321,7 @@ class Tenon:
 
 # ---- Cases ----
 
-NAMES = {np.dtype(t): name for name, (_, t) in DTYPES.items()}
+NAMES = {np.dtype(t): name for name, (_, t) in ALL.items()}
 HALVES = ("f16", "bf16")
 
 
@@ -427,7 +435,11 @@ class Cases:
             return self.fail(label, e.message)
         kind = NAMES[expected.dtype]
         self.recorded.append(f"{label}\t{bits_of(actual)}")
-        if kind in FLOATS:
+        if kind in STORAGE:
+            wide = [x.astype(np.float32) for x in (actual, expected)]
+            a, e = actual, expected
+            good = (actual.view(np.uint8) == expected.view(np.uint8)) | np.isnan(wide[0]) & np.isnan(wide[1])
+        elif kind in FLOATS:
             a, e = actual.astype(np.float64), expected.astype(np.float64)
             good = close(a, e, kind, ulps, terms)
         else:

@@ -84,10 +84,11 @@ static bool has_shape(const node *n, const shape *s) {
 
 /* Choices. */
 
+/** Storage types apart, which stored() makes. */
 static size_t types_of(op o, dtype all[DT_LIMIT]) {
   size_t n = 0;
   for (int t = 0; t < DT_LIMIT; t++)
-    if (dtype_facts_of(t)->name && dtype_is_data((dtype)t) && op_takes(o, (dtype)t))
+    if (dtype_is_data((dtype)t) && op_takes(o, (dtype)t) && !dtype_is_storage((dtype)t))
       all[n++] = (dtype)t;
   return n;
 }
@@ -238,8 +239,22 @@ static dtype type_of_width(maker *m, dtype t) {
   }
 }
 
+static const node *reshaped(maker *m, const node *x);
+static const node *permuted(maker *m, const node *x);
+
+/** Makes bytes that are selected and moved in a storage type. */
+static const node *stored(maker *m, const shape *s) {
+  dtype t = (dtype)(DT_F8E4M3FN + rng_below(&m->r, DT_I2 - DT_F8E4M3FN + 1));
+  const node *x = ir_bitcast(m->g, want(m, DT_U8, s, true), t);
+  const node *other = ir_fill(m->g, ir_const_bits(m->g, t, rng_below(&m->r, 4)), x->rank, x->dims);
+  x = ir_op3(m->g, OP_WHERE, want(m, DT_BOOL, s, true), x, other);
+  x = rng_chance(&m->r, 50) ? reshaped(m, x) : permuted(m, x);
+  return ir_bitcast(m->g, x, DT_U8);
+}
+
 static const node *conversion(maker *m, op o) {
   shape s = some_shape(m);
+  if (o == OP_BITCAST && rng_chance(&m->r, 25)) return stored(m, &s);
   dtype from = any_type(m, o), to = any_type(m, o);
   if (o == OP_BITCAST) {
     to = type_of_width(m, from);

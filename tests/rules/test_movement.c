@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-enum { CHAINS = 6000, LENGTH = 4, MOST_RANK = 4, MOST_STEPS = 64, MOST_RULES = 32 };
+enum { CHAINS = 9000, LENGTH = 4, MOST_RANK = 4, MOST_STEPS = 64, MOST_RULES = 32 };
 
 typedef struct chain {
   ir *g;
@@ -324,7 +324,8 @@ static void everything_was_met(void **state) {
     if (!t->rule) fail_msg("%s never fired", rules[i]);
     print_message("%-16s %4zu, %3zu empty, %3zu of unknown size, %3zu backwards, %d types\n",
                   t->rule, t->fired, t->empty, t->unknown, t->backwards, bits(t->types));
-    assert_true(t->fired >= 50 && t->empty >= 5 && t->unknown >= 10 && bits(t->types) == 13);
+    int types = named(t, "reduce-nothing") ? 13 : 23; /* storage types are moved alone */
+    assert_true(t->fired >= 50 && t->empty >= 5 && t->unknown >= 10 && bits(t->types) == types);
     if (named(t, "slice") && !named(t, "same")) assert_true(t->backwards >= 10);
   }
 }

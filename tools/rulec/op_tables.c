@@ -6,7 +6,14 @@
 
 enum { C = 1, A = 2, D = 4, R = 0, J = 0, V = 0 };
 enum { ELEMENTWISE, MOVEMENT, REDUCE, SOURCE, BINDER, MEMORY, CONTROL, EFFECT, PROGRAM };
-enum { B = TAKES_BOOL, I = TAKES_INT, F = TAKES_FLOAT, X = TAKES_INDEX, ANY = B | I | F | X };
+enum {
+  B = TAKES_BOOL,
+  I = TAKES_INT,
+  F = TAKES_FLOAT,
+  X = TAKES_INDEX,
+  S = 0,
+  ANY = B | I | F | X
+};
 #define MANY 0xffff
 #define E(e) 0
 #define Z(z) 0
@@ -23,6 +30,7 @@ const op_row op_table[O_LIMIT] = {
 const type_row type_table[] = {
 #define DTYPE(name, number, text, cls, bytes, exponent, mantissa) \
   {#name, text, #cls, bytes, exponent, mantissa},
+#define STORED(...) /* no rule names a storage type */
 #include "ir/core/dtypes.def"
 #undef DTYPE
 };

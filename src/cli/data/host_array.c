@@ -89,13 +89,28 @@ host_array host_array_load(command *c, const char *path, tn_file_format format, 
   tn_array_file *file;
   command_check_status(c, tn_array_file_open(c->context, path, format, &file));
   const tn_array from = tn_array_file_get(file);
-  bool is_bits = format == TN_FILE_NPY && expected == TN_BF16 && from.type.dtype == TN_U16;
-  host_array a = host_array_alloc(c, path, is_bits ? TN_BF16 : from.type.dtype, from.type.shape);
+  bool is_16 = expected == TN_BF16 && from.type.dtype == TN_U16;
+  bool is_8 = expected >= TN_F8E4M3FN && from.type.dtype == TN_U8;
+  bool is_bits = format == TN_FILE_NPY && (is_16 || is_8);
+  host_array a = host_array_alloc(c, path, is_bits ? expected : from.type.dtype, from.type.shape);
   if (a.bytes) memcpy(a.data, from.data, a.bytes);
   unsigned char *bytes = a.data;
   for (size_t i = 0; a.dtype == TN_BOOL && i < a.bytes; i++) bytes[i] = bytes[i] != 0;
   tn_array_file_close(file);
   return a;
+}
+
+/** The elements as ONNX files have them: those of 4 and 2 bits packed. */
+static write_part packed_elements(command *c, const host_array *a) {
+  bool has_2 = a->dtype == TN_U2 || a->dtype == TN_I2;
+  size_t bits = a->dtype == TN_U4 || a->dtype == TN_I4 || a->dtype == TN_F4E2M1 ? 4 : has_2 ? 2 : 8;
+  if (bits == 8) return (write_part){a->data, a->bytes};
+  size_t n = (a->elements * bits + 7) / 8;
+  const unsigned char *from = a->data;
+  unsigned char *to = arena_calloc(&c->arena, n + 1, 1);
+  for (size_t i = 0; i < a->elements; i++)
+    to[i * bits / 8] |= (unsigned char)((from[i] & ((1u << bits) - 1)) << i * bits % 8);
+  return (write_part){to, n};
 }
 
 void host_array_save(command *c, const host_array *a, const char *path, tn_file_format format,
@@ -104,7 +119,9 @@ void host_array_save(command *c, const host_array *a, const char *path, tn_file_
   size_t n = tn_array_header(type, format, name, NULL, 0);
   void *header = arena_alloc(&c->arena, n);
   tn_array_header(type, format, name, header, n);
-  const write_part parts[] = {{header, n}, {a->data, a->bytes}};
+  bool is_onnx = format == TN_FILE_ONNX;
+  const write_part data = is_onnx ? packed_elements(c, a) : (write_part){a->data, a->bytes};
+  const write_part parts[] = {{header, n}, data};
   tn_status s = path ? file_write_parts(path, parts, 2, &c->diag)
                      : file_write_fd(STDOUT_FILENO, "standard output", parts, 2, &c->diag);
   if (s != TN_OK) diag_rethrow(&c->diag);
@@ -134,6 +151,7 @@ double host_array_value(const host_array *a, size_t i) {
 /** An integer or bool element, sign- or zero-extended to 64 bits. */
 static uint64_t integer_element(const host_array *a, size_t i) {
   const char *element = (const char *)a->data + i * tn_dtype_size(a->dtype);
+  if (tn_dtype_size(a->dtype) == 1) return (uint64_t)(int64_t)tn_element_get(a->dtype, element);
   switch (a->dtype) {
 #define LOAD(dtype, number, text, bytes, host) \
   case dtype: {                                \

@@ -27,8 +27,8 @@ void host_array_fill(host_array *a, fill_kind fill, uint64_t *seed);
 /** Reads output `i`, named `name`, after a run. */
 host_array host_array_read_output(command *c, tn_binding *b, size_t i, const char *name);
 
-/** Reads the array of a file. If bf16 is `expected`, u16 in a .npy file are its bits, as
-    host_array_save writes them. Raises with the file's name. */
+/** Reads the array of a file. If bf16 is `expected`, u16 in a .npy file are its bits, and so are u8
+    if a storage type is, as host_array_save writes them. Raises with the file's name. */
 host_array host_array_load(command *c, const char *path, tn_file_format format, tn_dtype expected);
 
 /** Writes a file as file_write does; `path` NULL: standard output. `name` is the name of an ONNX

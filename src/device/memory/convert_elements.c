@@ -47,11 +47,16 @@ static void load_wide(dtype t, const void *from, wide *w, size_t n) {
   case DT_I8:   LOAD(int8_t, i, (uint64_t)v) break;
   case DT_I16:  LOAD(int16_t, i, (uint64_t)v) break;
   case DT_I32:  LOAD(int32_t, i, (uint64_t)v) break;
-  default:      LOAD(uint64_t, i, v) break;
+  case DT_I64:
+  case DT_U64:  LOAD(uint64_t, i, v) break;
+  default:
+    if (dtype_has_floats(t)) LOAD(uint8_t, f, storage_to_double(t, v))
+    else LOAD(uint8_t, i, storage_to_int(t, v))
   }
 }
 
 static void store_signed(dtype t, void *to, const wide *w, size_t n) {
+  if (dtype_is_storage(t)) STORE(uint8_t, scalar_cast(t, DT_I64, w->i[k])) else
   switch (t) {
   case DT_F64: STORE(double, (int64_t)w->i[k]) break;
   case DT_F32: STORE(float, (int64_t)w->i[k]) break;
@@ -60,6 +65,7 @@ static void store_signed(dtype t, void *to, const wide *w, size_t n) {
 }
 
 static void store_unsigned(dtype t, void *to, const wide *w, size_t n) {
+  if (dtype_is_storage(t)) STORE(uint8_t, scalar_cast(t, DT_U64, w->i[k])) else
   switch (t) {
   case DT_F64:  STORE(double, w->i[k]) break;
   case DT_F32:  STORE(float, w->i[k]) break;
@@ -77,6 +83,7 @@ static void store_unsigned(dtype t, void *to, const wide *w, size_t n) {
 }
 
 static void store_floats(dtype t, void *to, const wide *w, size_t n) {
+  if (dtype_is_storage(t)) STORE(uint8_t, scalar_from_double(t, w->f[k])) else
   switch (t) {
   case DT_F64:  STORE(double, w->f[k]) break;
   case DT_F32:  STORE(float, w->f[k]) break;
@@ -96,9 +103,9 @@ static void store_floats(dtype t, void *to, const wide *w, size_t n) {
 
 /** Integers are stored by their 64 bits in integers, and by their value in floats. */
 static void store_wide(dtype to_type, void *to, dtype from_type, const wide *w, size_t n) {
-  if (dtype_is_float(from_type))
+  if (dtype_has_floats(from_type))
     store_floats(to_type, to, w, n);
-  else if (dtype_is_float(to_type) && dtype_is_signed(from_type))
+  else if (dtype_has_floats(to_type) && dtype_has_signs(from_type))
     store_signed(to_type, to, w, n);
   else
     store_unsigned(to_type, to, w, n);

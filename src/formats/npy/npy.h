@@ -35,7 +35,8 @@ tn_status npy_parse(npy_array *out, const void *bytes, size_t n, const char *nam
 enum { NPY_HEADER_BYTES = 1024 };
 
 /** Writes the header of format version 1.0 and returns its length, a multiple of 64, after which
-   the elements follow. NumPy has no bf16: such arrays are u16. `rank` is at most NPY_RANK_MAX. */
+   the elements follow. NumPy has no bf16: such arrays are u16; those of storage types are u8.
+   `rank` is at most NPY_RANK_MAX. */
 size_t npy_header(dtype t, size_t rank, const int64_t dims[], char header[NPY_HEADER_BYTES]);
 
 #endif

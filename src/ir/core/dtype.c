@@ -14,7 +14,9 @@ static const dtype_facts table[DT_LIMIT] = {
 #define NONE  DC_NONE
 #define INDEX DC_INDEX
 #define DTYPE(name, number, text, cls, bytes, exponent, mantissa) \
-  [number] = {text, cls, bytes, exponent, mantissa},
+  [number] = {text, cls, bytes, exponent, mantissa, cls, 0, 0, SPECIALS_FINITE},
+#define STORED(name, number, text, cls, bits, exponent, mantissa, bias, specials) \
+  [number] = {text, DC_STORAGE, 1, exponent, mantissa, cls, bits, bias, SPECIALS_##specials},
 #include "ir/core/dtypes.def"
 #undef DTYPE
 };
@@ -132,8 +134,10 @@ double scalar_to_double(dtype t, uint64_t bits) {
   case DT_BF16: return bfloat_to_float((uint16_t)bits);
   case DT_F32: return bits_float((uint32_t)bits);
   case DT_F64: memcpy(&d, &bits, 8); return d;
-  default: return dtype_is_signed(t) || t == DT_INDEX ? (double)(int64_t)bits : (double)bits;
+  default: break;
   }
+  if (dtype_is_storage(t)) return storage_to_double(t, bits);
+  return dtype_is_signed(t) || t == DT_INDEX ? (double)(int64_t)bits : (double)bits;
 }
 
 /** Rounds to odd, so that rounding the result again equals rounding once (Boldo and Melquiond,
@@ -157,6 +161,7 @@ uint64_t scalar_from_double(dtype t, double value) {
   case DT_BOOL: return value != 0;
   default: break;
   }
+  if (dtype_is_storage(t)) return storage_from_double(t, value, storage_rounding_usual);
   if (isnan(value)) return 0;
   double least = (double)dtype_min(t),
          beyond = ldexp(1, 8 * (int)dtype_bytes(t) - (dtype_is_signed(t) || t == DT_INDEX));
@@ -178,7 +183,8 @@ static uint64_t float_from_int(dtype to, dtype from, uint64_t bits) {
 
 uint64_t scalar_cast(dtype to, dtype from, uint64_t bits) {
   if (to == from) return bits;
-  if (dtype_is_float(from)) return scalar_from_double(to, scalar_to_double(from, bits));
-  if (dtype_is_float(to)) return float_from_int(to, from, bits);
-  return wrap(to, bits);
+  if (dtype_has_floats(from)) return scalar_from_double(to, scalar_to_double(from, bits));
+  if (dtype_is_storage(from)) return scalar_cast(to, DT_I64, storage_to_int(from, bits));
+  if (dtype_has_floats(to)) return float_from_int(to, from, bits);
+  return dtype_is_storage(to) ? storage_from_int(to, bits) : wrap(to, bits);
 }

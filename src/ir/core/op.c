@@ -7,7 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { B = TAKES_BOOL, I = TAKES_INT, F = TAKES_FLOAT, X = TAKES_INDEX, ANY = TAKES_ANY };
+enum {
+  B = TAKES_BOOL,
+  I = TAKES_INT,
+  F = TAKES_FLOAT,
+  X = TAKES_INDEX,
+  S = TAKES_STORAGE,
+  ANY = TAKES_ANY
+};
 enum { C = FACT_COMMUTATIVE, A = FACT_ASSOCIATIVE, D = FACT_IDEMPOTENT };
 enum { R = FACT_TRANSCENDENTAL, J = FACT_DISCONTINUOUS, V = FACT_MOVES_LANES };
 enum {
@@ -73,9 +80,13 @@ argument_field argument_field_of(op o, const int64_t ints[], size_t i) {
 
 bool op_takes(op o, dtype t) {
   const tensor_row *row = tensor_row_of(o);
-  static const uint8_t mask[] = {
-      [DC_NONE] = 0,         [DC_BOOL] = TAKES_BOOL,   [DC_INT] = TAKES_INT,
-      [DC_UINT] = TAKES_INT, [DC_FLOAT] = TAKES_FLOAT, [DC_INDEX] = TAKES_INDEX};
+  static const uint8_t mask[] = {[DC_NONE] = 0,
+                                 [DC_BOOL] = TAKES_BOOL,
+                                 [DC_INT] = TAKES_INT,
+                                 [DC_UINT] = TAKES_INT,
+                                 [DC_FLOAT] = TAKES_FLOAT,
+                                 [DC_INDEX] = TAKES_INDEX,
+                                 [DC_STORAGE] = TAKES_STORAGE};
   return (table[o].operands & mask[dtype_facts_of(t)->cls]) != 0 && (!row || row->sum == t);
 }
 

@@ -59,7 +59,14 @@ typedef enum op_element {
   ELEMENT_GREATEST
 } op_element;
 
-enum op_operand { TAKES_BOOL = 1, TAKES_INT = 2, TAKES_FLOAT = 4, TAKES_INDEX = 8, TAKES_ANY = 15 };
+enum op_operand {
+  TAKES_BOOL = 1,
+  TAKES_INT = 2,
+  TAKES_FLOAT = 4,
+  TAKES_INDEX = 8,
+  TAKES_STORAGE = 16,
+  TAKES_ANY = 31
+};
 
 /** Stages of a graph, as a bit set. */
 enum stage { LEVEL_TENSOR = 1, LEVEL_KERNEL = 2, LEVEL_LOWERED = 4, LEVEL_LINEAR = 8 };

@@ -7,6 +7,7 @@
 
 c_value_type c_value_type_make(dtype t, uint16_t lanes) {
   if (t == DT_F16 || t == DT_BF16) t = DT_U16;
+  if (dtype_is_storage(t)) t = DT_U8;
   return (c_value_type){t, lanes};
 }
 
@@ -108,6 +109,7 @@ static const char *signed_literal(c_writer *w, dtype t, int64_t v) {
 
 /** An exact literal of type `t`; NULL: no finite number. */
 static const char *literal(c_writer *w, dtype t, uint64_t bits) {
+  if (dtype_is_storage(t)) return arena_printf(w->arena, "%u", (unsigned)(bits & 0xff));
   if (t == DT_F16 || t == DT_BF16)
     return arena_printf(w->arena, "0x%04x", (unsigned)(bits & 0xffff));
   if (dtype_is_float(t)) return float_literal(w, t, scalar_to_double(t, bits));

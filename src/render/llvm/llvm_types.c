@@ -1,5 +1,6 @@
 /* Renders types and constants as text of LLVM's intermediate representation, and appends
-   instructions to the function's body. 16-bit floats are bit patterns, as in the C renderer. */
+   instructions to the function's body. 16-bit floats and storage types are bit patterns, as in the
+   C renderer. */
 #include "render/llvm/ir_writer.h"
 
 #include <stdarg.h>

@@ -9,6 +9,7 @@
 #include "tensor/context/shape.h"
 #include "tensor/context/symbolic_dims.h"
 #include "tensor/eval/substitute_values.h"
+#include "tensor/ops/expressions.h"
 #include "tensor/state/handle_node.h"
 #include "tensor/state/state.h"
 
@@ -87,7 +88,7 @@ void state_check_assignable(builder *b, const tn_tensor *dst) {
 void state_assign(builder *b, const tn_tensor *dst, const node *value) {
   state_check_assignable(b, dst);
   value = broadcast_to_view(b, value, dst->node);
-  state_append_version(b, dst->state, dst->node, ir_cast(b->ir, value, (dtype)dst->node->dtype));
+  state_append_version(b, dst->state, dst->node, ex_cast(b, value, (dtype)dst->node->dtype));
 }
 
 typedef struct assign_job {

@@ -17,7 +17,7 @@ size_t tn_dtype_size(tn_dtype type) {
 
 tn_dtype_kind tn_dtype_kind_of(tn_dtype type) {
   if (!dtype_is_data((dtype)type)) return TN_KIND_NONE;
-  switch (dtype_facts_of((int)type)->cls) {
+  switch (dtype_facts_of((int)type)->values) {
   case DC_BOOL: return TN_KIND_BOOL;
   case DC_UINT: return TN_KIND_UNSIGNED;
   case DC_INT: return TN_KIND_SIGNED;
@@ -30,7 +30,7 @@ double tn_element_get(tn_dtype type, const void *element) {
   dtype t = (dtype)type;
   double value;
   if (!dtype_is_data(t)) return 0;
-  if (dtype_is_float(t)) return scalar_to_double(t, scalar_load(t, element));
+  if (dtype_has_floats(t)) return scalar_to_double(t, scalar_load(t, element));
   uint64_t bits = scalar_cast(DT_F64, t, scalar_load(t, element));
   memcpy(&value, &bits, sizeof value);
   return value;

@@ -34,7 +34,7 @@ value build_concat(builder *b, const value x[], size_t n, int64_t axis) {
   const node *end = ix_const(g, 0);
   if (!n) diag_raise(b->diag, TN_ERR_ARGUMENT, "the list of operands is empty");
   concat c = {.axis = axis_of(b, axis, x[0].node->rank)};
-  dtype t = values_promoted_dtype(x, n);
+  dtype t = values_promoted_dtype(b, x, n);
   c.x = arena_alloc(b->arena, n * sizeof *c.x);
   c.starts = arena_alloc(b->arena, n * sizeof *c.starts);
   for (size_t i = 0; i < n; i++) {
@@ -63,7 +63,7 @@ value build_stack(builder *b, const value x[], size_t n, int64_t axis) {
   if (!n) diag_raise(b->diag, TN_ERR_ARGUMENT, "the list of operands is empty");
   value *rows = arena_alloc(b->arena, n * sizeof *rows);
   size_t at = axis_of(b, axis, x[0].node->rank + 1u);
-  dtype t = values_promoted_dtype(x, n);
+  dtype t = values_promoted_dtype(b, x, n);
   rank_check(b, x[0].node->rank + 1u);
   for (size_t i = 0; i < n; i++) {
     sizes first = sizes_of(x[0].node), own = sizes_of(x[i].node);

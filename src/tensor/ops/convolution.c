@@ -67,7 +67,7 @@ static void check_groups(builder *b, const conv *c, const char *reason, const no
 
 static conv conv_operands(builder *b, value x, value w, value bias, const tn_conv_desc *desc,
                           bool transpose) {
-  conv c = {.d = TN_CONV_DESC_INIT, .result = values_promoted_dtype((value[]){x, w, bias}, 3)};
+  conv c = {.d = TN_CONV_DESC_INIT, .result = values_promoted_dtype(b, (value[]){x, w, bias}, 3)};
   const node *groups;
   dtype t = accumulation_type(c.result);
   check_operand_type(b, RULE_NUMBER, c.result);
@@ -134,7 +134,7 @@ static value add_bias(builder *b, const conv *c, const node *y) {
   y = shape_reshape(b, y, &s);
   for (size_t i = 0; i < one.rank; i++) one.at[i] = i ? ix_const(b->ir, 1) : c->outputs;
   if (c->bias) y = ex_binary(b, OP_ADD, y, shape_broadcast(b, shape_reshape(b, c->bias, &one), &s));
-  return value_of(ir_cast(b->ir, y, c->result));
+  return value_of(ex_cast(b, y, c->result));
 }
 
 static const node *pad_zeros(builder *b, const node *x, size_t axis, int64_t low, int64_t high) {

@@ -31,31 +31,31 @@ value build_arange(builder *b, const node *start, const node *stop, int64_t step
   if (step != 1) i = ex_binary(b, OP_MUL, i, ex_int(b, i, step));
   if (!size_equals(start, 0))
     i = ex_binary(b, OP_ADD, i, ex_fill(b, ex_size(b, start, DT_I64), &s));
-  return value_of(ir_cast(g, i, t));
+  return value_of(ex_cast(b, i, t));
 }
 
 /** Computes in f64. The first and the last element are selected, as products are rounded. */
 value build_linspace(builder *b, double start, double stop, const node *count, dtype t) {
   ir *g = b->ir;
-  if (!dtype_is_float(t))
+  if (!dtype_has_floats(t))
     diag_raise(b->diag, TN_ERR_DTYPE, "type %s is not supported, only floats are", dtype_name(t));
   sizes s = {.rank = 1, .at = {count}};
   const node *last = ix_add_const(g, count, -1);
   const node *steps = ex_size(b, ix_max(g, last, ix_const(g, 1)), DT_F64);
   const node *step = ex_binary(b, OP_DIV, ir_const(g, DT_F64, stop - start), steps);
-  const node *i = ex_iota(b, DT_I64, &s, 0), *at = ir_cast(g, i, DT_F64);
+  const node *i = ex_iota(b, DT_I64, &s, 0), *at = ex_cast(b, i, DT_F64);
   const node *y = ex_binary(b, OP_MUL, at, ex_fill(b, step, &s));
   y = ex_binary_num(b, OP_ADD, y, start);
   const node *is_last = ex_binary(b, OP_EQ, i, ex_fill(b, ex_size(b, last, DT_I64), &s));
   const node *is_first = ex_binary(b, OP_EQ, i, ex_int(b, i, 0));
   y = ex_where(b, is_last, ex_num(b, y, stop), y);
-  return value_of(ir_cast(g, ex_where(b, is_first, ex_num(b, y, start), y), t));
+  return value_of(ex_cast(b, ex_where(b, is_first, ex_num(b, y, start), y), t));
 }
 
 value build_eye(builder *b, const node *rows, const node *columns, dtype t) {
   sizes s = {.rank = 2, .at = {rows, columns}};
   const node *row = ex_iota(b, DT_I64, &s, 0), *column = ex_iota(b, DT_I64, &s, 1);
-  return value_of(ir_cast(b->ir, ex_binary(b, OP_EQ, row, column), t));
+  return value_of(ex_cast(b, ex_binary(b, OP_EQ, row, column), t));
 }
 
 /* ---- Public functions ---- */

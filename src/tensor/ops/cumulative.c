@@ -62,9 +62,9 @@ static value scan_value(builder *b, op o, value x, int64_t axis) {
   const node *n = value_typed(b, x).node;
   dtype t = sum_type((dtype)n->dtype);
   size_t at = axis_of(b, axis, n->rank);
-  n = ir_cast(b->ir, n, accumulation_type(t));
+  n = ex_cast(b, n, accumulation_type(t));
   scan c = {.o = o, .neutral = ir_const_int(b->ir, (dtype)n->dtype, o == OP_MUL)};
-  return value_of(ir_cast(b->ir, scan_axis(b, &c, n, at), t));
+  return value_of(ex_cast(b, scan_axis(b, &c, n, at), t));
 }
 
 value build_cumsum(builder *b, value x, int64_t axis) { return scan_value(b, OP_ADD, x, axis); }

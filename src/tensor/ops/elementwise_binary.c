@@ -89,12 +89,12 @@ static const node *reduce_by_f64(builder *b, const node *r, const node *d) {
 const node *node_fmod(builder *b, const node *x, const node *y) {
   enum { STEPS = 6 }; /* of 53 bits, for 277 */
   dtype t = (dtype)x->dtype;
-  const node *wide = ir_cast(b->ir, x, DT_F64), *a = ex_unary(b, OP_ABS, wide);
-  const node *d = ex_unary(b, OP_ABS, ir_cast(b->ir, y, DT_F64));
+  const node *wide = ex_cast(b, x, DT_F64), *a = ex_unary(b, OP_ABS, wide);
+  const node *d = ex_unary(b, OP_ABS, ex_cast(b, y, DT_F64));
   const node *r = t == DT_F64 ? reduce_by_f64(b, a, d) : reduce_by(b, a, d, STEPS);
   r = ex_where(b, is_negative(b, r), ex_binary(b, OP_ADD, r, d), r);
   r = ex_where(b, ex_binary(b, OP_LT, a, d), a, r); /* also where d is infinite */
-  return ir_cast(b->ir, ex_where(b, sign_bit(b, wide), ex_unary(b, OP_NEG, r), r), t);
+  return ex_cast(b, ex_where(b, sign_bit(b, wide), ex_unary(b, OP_NEG, r), r), t);
 }
 
 static const node *fmod_of(builder *b, const node *x, const node *y) {
@@ -124,8 +124,8 @@ static const node *mod_of(builder *b, const node *x, const node *y) {
 static const node *floordiv_of(builder *b, const node *x, const node *y) {
   if (!is_float(x)) return ex_binary(b, OP_FLOORDIV, x, y);
   dtype t = (dtype)x->dtype;
-  const node *a = ir_cast(b->ir, x, DT_F64), *d = ir_cast(b->ir, y, DT_F64);
-  const node *m = ir_cast(b->ir, mod_float(b, x, y), DT_F64);
+  const node *a = ex_cast(b, x, DT_F64), *d = ex_cast(b, y, DT_F64);
+  const node *m = ex_cast(b, mod_float(b, x, y), DT_F64);
   const node *differ =
       ex_binary(b, OP_AND, ex_binary(b, OP_NE, is_negative(b, a), is_negative(b, d)),
                 ex_unary(b, OP_NOT, is_zero(b, a)));
@@ -136,7 +136,7 @@ static const node *floordiv_of(builder *b, const node *x, const node *y) {
   q = ex_where(b, ex_binary(b, OP_AND, infinite, finite), limit, q);
   q = ex_where(b, is_zero(b, q), ex_binary_num(b, OP_MUL, ex_binary(b, OP_DIV, a, d), 0), q);
   q = ex_where(b, is_zero(b, d), ex_binary(b, OP_DIV, a, d), q);
-  return ir_cast(b->ir, q, t);
+  return ex_cast(b, q, t);
 }
 
 /* ---- Powers ---- */
@@ -198,9 +198,9 @@ static const node *atan2_of(builder *b, const node *y, const node *x) {
 
 /* ---- Logic ---- */
 
-#define IS_LOGICAL(name, op)                                                         \
-  static const node *name##_of(builder *b, const node *x, const node *y) {           \
-    return ex_binary(b, op, ir_cast(b->ir, x, DT_BOOL), ir_cast(b->ir, y, DT_BOOL)); \
+#define IS_LOGICAL(name, op)                                                 \
+  static const node *name##_of(builder *b, const node *x, const node *y) {   \
+    return ex_binary(b, op, ex_cast(b, x, DT_BOOL), ex_cast(b, y, DT_BOOL)); \
   }
 IS_LOGICAL(logical_and, OP_AND)
 IS_LOGICAL(logical_or, OP_OR)
@@ -248,13 +248,13 @@ TN_BINARY_LIST(BINARY)
 
 value build_where(builder *b, value condition, value x, value y) {
   value in[] = {x, y};
-  operands o = {.result = promote_operands(in, 2)};
+  operands o = {.result = promote_operands(b, in, 2)};
   dtype t = o.result.dtype;
   sizes s[] = {sizes_of(condition.node), sizes_of(x.node), sizes_of(y.node)};
   sizes all = sizes_broadcast(b, s, 3);
   const node *c = shape_broadcast(b, build_cast(b, condition, DT_BOOL).node, &all);
   if (!condition.weak && o.result.weak) { /* selected by a tensor, scalars are no constant */
-    o.result = (promoted_type){values_promoted_dtype(in, 2), WEAK_NO};
+    o.result = (promoted_type){values_promoted_dtype(b, in, 2), WEAK_NO};
     t = o.result.dtype;
   }
   x.node = shape_broadcast(b, type_convert(b, x, t), &all);

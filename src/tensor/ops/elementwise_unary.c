@@ -152,7 +152,7 @@ static const node *isfinite_of(builder *b, const node *x) {
 }
 
 static const node *logical_not_of(builder *b, const node *x) {
-  return ex_unary(b, OP_NOT, ir_cast(b->ir, x, DT_BOOL));
+  return ex_unary(b, OP_NOT, ex_cast(b, x, DT_BOOL));
 }
 
 /* ---- Builders and public functions of TN_UNARY_LIST ---- */
@@ -231,20 +231,35 @@ tn_tensor *tn_leaky_relu(tn_tensor *x, double slope) {
 
 /* ---- Conversions ---- */
 
+value build_cast_by(builder *b, value x, dtype to, storage_rounding how) {
+  return value_of(ex_cast_by(b, value_typed(b, x).node, to, how));
+}
+
 value build_cast(builder *b, value x, dtype to) {
-  if (!x.weak) return value_of(ir_cast(b->ir, x.node, to));
+  if (!x.weak) return value_of(ex_cast(b, x.node, to));
   uint64_t bits = scalar_cast(to, (dtype)x.node->dtype, (uint64_t)node_int(x.node));
   return value_of(ir_const_bits(b->ir, to, bits));
+}
+
+static int bitcast_bits(dtype t) {
+  return dtype_is_storage(t) ? dtype_value_bits(t) : 8 * (int)dtype_bytes(t);
 }
 
 value build_bitcast(builder *b, value x, dtype to) {
   x = value_typed(b, x);
   dtype from = (dtype)x.node->dtype;
+  if (dtype_bytes(from) == dtype_bytes(to) && bitcast_bits(from) != bitcast_bits(to))
+    diag_raise(b->diag, TN_ERR_DTYPE, "%s has %d bits and %s has %d: sizes must be equal",
+               dtype_name(from), bitcast_bits(from), dtype_name(to), bitcast_bits(to));
   if (dtype_bytes(from) != dtype_bytes(to))
     diag_raise(b->diag, TN_ERR_DTYPE, "%s has %zu bytes and %s has %zu: sizes must be equal",
                dtype_name(from), dtype_bytes(from), dtype_name(to), dtype_bytes(to));
   bool is_bool = from == DT_BOOL || to == DT_BOOL;
-  return value_of(is_bool ? ir_cast(b->ir, x.node, to) : ir_bitcast(b->ir, x.node, to));
+  if (is_bool && dtype_is_storage(from))
+    return value_of(ex_cast(b, ir_bitcast(b->ir, x.node, DT_U8), to));
+  if (is_bool && dtype_is_storage(to))
+    return value_of(ir_bitcast(b->ir, ir_cast(b->ir, x.node, DT_U8), to));
+  return value_of(is_bool ? ex_cast(b, x.node, to) : ir_bitcast(b->ir, x.node, to));
 }
 
 static value call_cast(builder *b, const value in[], size_t n, const void *options) {

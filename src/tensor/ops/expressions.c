@@ -7,8 +7,20 @@
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/type_promotion.h"
 
-const node *ex_unary(builder *b, op o, const node *x) { return ir_op1(b->ir, o, x); }
+void ex_check_computes(builder *b, const node *x) {
+  dtype t = (dtype)x->dtype;
+  if (dtype_is_storage(t))
+    diag_raise(b->diag, TN_ERR_DTYPE, "type %s is not computed with here: cast to %s first",
+               dtype_name(t), dtype_name(storage_compute_type(t)));
+}
+
+const node *ex_unary(builder *b, op o, const node *x) {
+  ex_check_computes(b, x);
+  return ir_op1(b->ir, o, x);
+}
+
 const node *ex_binary(builder *b, op o, const node *x, const node *y) {
+  ex_check_computes(b, x);
   return ir_op2(b->ir, o, x, y);
 }
 
@@ -18,7 +30,7 @@ const node *ex_where(builder *b, const node *c, const node *x, const node *y) {
 
 const node *ex_num(builder *b, const node *like, double v) {
   dtype t = (dtype)like->dtype;
-  const node *n = dtype_is_float(t) ? ir_const(b->ir, t, v) : ir_const_int(b->ir, t, (int64_t)v);
+  const node *n = dtype_has_floats(t) ? ir_const(b->ir, t, v) : ir_const_int(b->ir, t, (int64_t)v);
   return ir_fill(b->ir, n, like->rank, like->dims);
 }
 
@@ -35,7 +47,7 @@ const node *ex_iota(builder *b, dtype t, const sizes *shape, size_t axis) {
 }
 
 const node *ex_size(builder *b, const node *size, dtype t) {
-  return size->op == OP_CONST ? constant_convert(b, size, t) : ir_cast(b->ir, size, t);
+  return size->op == OP_CONST ? constant_convert(b, size, t) : ex_cast(b, size, t);
 }
 
 const node *ex_fill(builder *b, const node *scalar, const sizes *shape) {

@@ -23,7 +23,7 @@ const node *node_wrap_index(builder *b, value index, const node *size) {
   if (!dtype_is_int(t))
     diag_raise(b->diag, TN_ERR_DTYPE, "the index has type %s; it must be an integer",
                dtype_name(t));
-  n = ir_cast(b->ir, n, DT_I64);
+  n = ex_cast(b, n, DT_I64);
   if (!dtype_is_signed(t)) return n;
   sizes s = sizes_of(n);
   const node *from_end = ex_binary(b, OP_ADD, n, ex_fill(b, ex_size(b, size, DT_I64), &s));
@@ -115,7 +115,7 @@ value build_one_hot(builder *b, value index, const node *depth, dtype t) {
   sizes s = sizes_insert(b, sizes_of(i), i->rank, depth);
   rank_check(b, s.rank);
   i = shape_expand(b, shape_unsqueeze(b, i, i->rank), &s);
-  return value_of(ir_cast(b->ir, ex_binary(b, OP_EQ, ex_iota(b, DT_I64, &s, s.rank - 1), i), t));
+  return value_of(ex_cast(b, ex_binary(b, OP_EQ, ex_iota(b, DT_I64, &s, s.rank - 1), i), t));
 }
 
 /* ---- Public functions ---- */

@@ -31,7 +31,7 @@ static const node *multiply_matrices(builder *b, const node *x, const node *y) {
 }
 
 value build_matmul(builder *b, value x, value y) {
-  return build_matmul_as(b, x, y, values_promoted_dtype((value[]){x, y}, 2));
+  return build_matmul_as(b, x, y, values_promoted_dtype(b, (value[]){x, y}, 2));
 }
 
 value build_matmul_as(builder *b, value x, value y, dtype t) {
@@ -54,7 +54,7 @@ value build_matmul_as(builder *b, value x, value y, dtype t) {
   rank_check(b, s.rank);
   if (column) s = sizes_remove(s, s.rank - 1);
   if (row) s = sizes_remove(s, s.rank - (column ? 1 : 2));
-  return value_of(ir_cast(b->ir, shape_reshape(b, p, &s), t));
+  return value_of(ex_cast(b, shape_reshape(b, p, &s), t));
 }
 
 static value call_matmul(builder *b, const value in[], size_t n, const void *options) {

@@ -23,7 +23,7 @@ value value_of(const node *n);
 value value_typed(builder *b, value v);
 
 /** The promoted type of all values, as for concat. */
-dtype values_promoted_dtype(const value v[], size_t n);
+dtype values_promoted_dtype(builder *b, const value v[], size_t n);
 
 /* ---- Elementwise ----
 
@@ -44,6 +44,7 @@ value build_where(builder *b, value condition, value x, value y);
 value build_clip(builder *b, value x, value low, value high); /* a bound's node may be NULL */
 value build_lerp(builder *b, value x, value y, value weight);
 value build_cast(builder *b, value x, dtype to);
+value build_cast_by(builder *b, value x, dtype to, storage_rounding how);
 value build_bitcast(builder *b, value x, dtype to);
 
 /* ---- Reductions, scans, normalisation ----

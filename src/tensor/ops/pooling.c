@@ -104,6 +104,7 @@ static const node *max_pool_windows(builder *b, const pool *p, const node *x) {
 value build_max_pool(builder *b, value x, const tn_pool_desc *desc) {
   const node *n = value_typed(b, x).node;
   check_operand_type(b, RULE_NUMBER, (dtype)n->dtype);
+  ex_check_computes(b, n);
   pool p = pool_of(b, n, desc);
   return value_of(reduce_windows(b, &p, OP_MAX, max_pool_windows(b, &p, n), false));
 }
@@ -130,6 +131,7 @@ static const node *flat_indices(builder *b, const node *x, bool columns) {
 value build_max_pool_indices(builder *b, value x, const tn_pool_desc *desc, bool columns) {
   const node *n = value_typed(b, x).node;
   check_operand_type(b, RULE_NUMBER, (dtype)n->dtype);
+  ex_check_computes(b, n);
   pool p = pool_of(b, n, desc);
   const node *windows = max_pool_windows(b, &p, n);
   const node *last = ir_const_int(b->ir, DT_I64, INT64_MAX);
@@ -165,12 +167,13 @@ static const node *count_valid(builder *b, const pool *p, const node *y, size_t 
       ex_binary(b, OP_SUB, count_before(b, a, &s, 2 + i, end), count_before(b, a, &s, 2 + i, low));
   if (a->dilation > 1)
     n = ex_binary(b, OP_MAX, n, ex_int(b, n, 1)); /* a window of padding alone averages to 0 */
-  return ir_cast(b->ir, n, t);
+  return ex_cast(b, n, t);
 }
 
 value build_sum_pool(builder *b, value x, const tn_pool_desc *desc) {
   const node *n = value_typed(b, x).node;
   check_operand_type(b, RULE_NUMBER, (dtype)n->dtype);
+  ex_check_computes(b, n);
   pool p = pool_of(b, n, desc);
   const node *zero = ir_const_int(b->ir, (dtype)n->dtype, 0);
   return value_of(reduce_windows(b, &p, OP_ADD, pool_windows(b, &p, n, zero), false));
@@ -183,7 +186,7 @@ value build_avg_pool(builder *b, value x, const tn_pool_desc *desc) {
   const node *y = reduce_windows(b, &p, OP_ADD, pool_windows(b, &p, f.x, zero), false);
   const node *count = count_valid(b, &p, y, 0);
   for (size_t i = 1; i < p.n; i++) count = ex_binary(b, OP_MUL, count, count_valid(b, &p, y, i));
-  return value_of(ir_cast(b->ir, ex_binary(b, OP_DIV, y, count), f.result));
+  return value_of(ex_cast(b, ex_binary(b, OP_DIV, y, count), f.result));
 }
 
 static tn_axes spatial_axes(builder *b, const node *x) {

@@ -67,10 +67,10 @@ static words counter_of(builder *b, const sizes *shape) {
   for (size_t i = 0; i < shape->rank; i++) size = ix_mul(b->ir, size, shape->at[i]);
   sizes flat = {.rank = 1, .at = {size}};
   const node *i = ex_iota(b, DT_I64, &flat, 0);
-  words x = {{ir_cast(b->ir, i, DT_U32), NULL}};
+  words x = {{ex_cast(b, i, DT_U32), NULL}};
   bool small = size->hi <= INT64_C(1) << 32;
-  x.at[1] = small ? ex_int(b, x.at[0], 0)
-                  : ir_cast(b->ir, ex_binary(b, OP_SHR, i, ex_int(b, i, 32)), DT_U32);
+  x.at[1] =
+      small ? ex_int(b, x.at[0], 0) : ex_cast(b, ex_binary(b, OP_SHR, i, ex_int(b, i, 32)), DT_U32);
   return x;
 }
 
@@ -89,7 +89,7 @@ static words random_words(builder *b, uint64_t key, const sizes *shape) {
 /** The upper 64 bits of the product of x (two words, the lower one first) and a number, in halves
     of 32 bits: none of the sums overflows 64. */
 static const node *multiply_high(builder *b, const words *x, uint64_t by) {
-  const node *low = ir_cast(b->ir, x->at[0], DT_U64), *high = ir_cast(b->ir, x->at[1], DT_U64);
+  const node *low = ex_cast(b, x->at[0], DT_U64), *high = ex_cast(b, x->at[1], DT_U64);
   const node *by_low = ex_int(b, low, (int64_t)(by & UINT32_MAX));
   const node *by_high = ex_int(b, low, (int64_t)(by >> 32)), *shift = ex_int(b, low, 32);
   const node *lowest = ex_binary(b, OP_SHR, ex_binary(b, OP_MUL, low, by_low), shift);
@@ -104,7 +104,7 @@ static const node *multiply_high(builder *b, const words *x, uint64_t by) {
 
 /** The two words as one of 64 bits, the lower one first. */
 static const node *join_words(builder *b, const words *x) {
-  const node *low = ir_cast(b->ir, x->at[0], DT_U64), *high = ir_cast(b->ir, x->at[1], DT_U64);
+  const node *low = ex_cast(b, x->at[0], DT_U64), *high = ex_cast(b, x->at[1], DT_U64);
   return ex_binary(b, OP_OR, ex_binary(b, OP_SHL, high, ex_int(b, high, 32)), low);
 }
 
@@ -121,20 +121,20 @@ value build_rand(builder *b, uint64_t key, const sizes *shape, dtype t) {
   int bits = dtype_facts_of((int)t)->mantissa_bits + 1;
   const node *n = bits > 32 ? join_words(b, &w) : w.at[0];
   n = ex_binary(b, OP_SHR, n, ex_int(b, n, dtype_bits((dtype)n->dtype) - bits));
-  n = ex_binary_num(b, OP_MUL, ir_cast(b->ir, n, accumulation_type(t)), ldexp(1, -bits));
-  return value_of(shape_reshape(b, ir_cast(b->ir, n, t), shape));
+  n = ex_binary_num(b, OP_MUL, ex_cast(b, n, accumulation_type(t)), ldexp(1, -bits));
+  return value_of(shape_reshape(b, ex_cast(b, n, t), shape));
 }
 
 value build_randn(builder *b, uint64_t key, const sizes *shape, dtype t) {
   check_float(b, t);
   words w = random_words(b, key, shape);
-  const node *u = ir_cast(b->ir, w.at[0], accumulation_type(t)),
-             *v = ir_cast(b->ir, w.at[1], accumulation_type(t));
+  const node *u = ex_cast(b, w.at[0], accumulation_type(t)),
+             *v = ex_cast(b, w.at[1], accumulation_type(t));
   u = ex_binary_num(b, OP_MUL, ex_binary_num(b, OP_ADD, u, 0.5), 0x1p-32);
   const node *r = ex_unary(b, OP_SQRT, ex_binary_num(b, OP_MUL, ex_unary(b, OP_LOG, u), -2));
   const node *angle = ex_binary_num(b, OP_MUL, v, 6.28318530717958647693 * 0x1p-32);
   const node *y = ex_binary(b, OP_MUL, r, ex_unary(b, OP_COS, angle));
-  return value_of(shape_reshape(b, ir_cast(b->ir, y, t), shape));
+  return value_of(shape_reshape(b, ex_cast(b, y, t), shape));
 }
 
 value build_randint(builder *b, uint64_t key, const sizes *shape, dtype t, int64_t low,
@@ -151,7 +151,7 @@ value build_randint(builder *b, uint64_t key, const sizes *shape, dtype t, int64
   const node *n = multiply_high(b, &w, (uint64_t)high - (uint64_t)low);
   sizes s = sizes_of(n);
   n = ex_binary(b, OP_ADD, n, ex_fill(b, ir_const_bits(b->ir, DT_U64, (uint64_t)low), &s));
-  return value_of(shape_reshape(b, ir_cast(b->ir, n, t), shape));
+  return value_of(shape_reshape(b, ex_cast(b, n, t), shape));
 }
 
 /* ---- Public functions ---- */

@@ -18,8 +18,8 @@ const node *node_reduce(builder *b, op o, const node *x, const axis_list *axes, 
   for (size_t i = 0; i < axes->n; i++)
     kept = sizes_with(kept, (size_t)axes->at[i], ix_const(b->ir, 1));
   if (axes->n) {
-    if (o == OP_ADD || o == OP_MUL) x = ir_cast(b->ir, x, accumulation_type(t));
-    x = ir_cast(b->ir, ir_reduce(b->ir, x, o, axes->n, axes->at), t);
+    if (o == OP_ADD || o == OP_MUL || dtype_is_storage(t)) x = ex_cast(b, x, accumulation_type(t));
+    x = ex_cast(b, ir_reduce(b->ir, x, o, axes->n, axes->at), t);
   }
   return keepdims ? shape_reshape(b, x, &kept) : x;
 }
@@ -29,7 +29,7 @@ const node *node_reduce(builder *b, op o, const node *x, const axis_list *axes, 
 static value reduce_sum(builder *b, op o, value x, tn_axes axes, bool keepdims) {
   const node *n = value_typed(b, x).node;
   axis_list l = axes_of(b, axes, n->rank);
-  return value_of(node_reduce(b, o, ir_cast(b->ir, n, sum_type((dtype)n->dtype)), &l, keepdims));
+  return value_of(node_reduce(b, o, ex_cast(b, n, sum_type((dtype)n->dtype)), &l, keepdims));
 }
 
 static value reduce_max(builder *b, op o, value x, tn_axes axes, bool keepdims) {
@@ -119,7 +119,7 @@ const node *node_variance(builder *b, const node *x, const node *mean, const axi
 value build_mean(builder *b, value x, tn_axes axes, bool keepdims) {
   float_operand f = float_operand_of(b, x);
   axis_list l = axes_of(b, axes, f.x->rank);
-  return value_of(ir_cast(b->ir, node_mean(b, f.x, &l, keepdims), f.result));
+  return value_of(ex_cast(b, node_mean(b, f.x, &l, keepdims), f.result));
 }
 
 /** count − ddof as a scalar of type t, or NaN if that is not positive. */
@@ -149,12 +149,12 @@ static float_operand variance(builder *b, value x, tn_axes axes, int ddof, bool 
 
 value build_var(builder *b, value x, tn_axes axes, int ddof, bool keepdims) {
   float_operand f = variance(b, x, axes, ddof, keepdims);
-  return value_of(ir_cast(b->ir, f.x, f.result));
+  return value_of(ex_cast(b, f.x, f.result));
 }
 
 value build_std(builder *b, value x, tn_axes axes, int ddof, bool keepdims) {
   float_operand f = variance(b, x, axes, ddof, keepdims);
-  return value_of(ir_cast(b->ir, ex_unary(b, OP_SQRT, f.x), f.result));
+  return value_of(ex_cast(b, ex_unary(b, OP_SQRT, f.x), f.result));
 }
 
 /** log Σ e^(x − m) + m, with m the largest x, or 0 where that is infinite. */
@@ -167,7 +167,7 @@ value build_logsumexp(builder *b, value x, tn_axes axes, bool keepdims) {
   const node *e = ex_unary(b, OP_EXP, ex_binary(b, OP_SUB, f.x, shape_expand(b, m, &s)));
   const node *log = ex_unary(b, OP_LOG, node_reduce(b, OP_ADD, e, &l, keepdims));
   sizes out = sizes_of(log);
-  return value_of(ir_cast(b->ir, ex_binary(b, OP_ADD, log, shape_reshape(b, m, &out)), f.result));
+  return value_of(ex_cast(b, ex_binary(b, OP_ADD, log, shape_reshape(b, m, &out)), f.result));
 }
 
 /* ---- argmax and argmin ---- */
@@ -176,6 +176,7 @@ value build_logsumexp(builder *b, value x, tn_axes axes, bool keepdims) {
 static value arg_reduce(builder *b, op o, value x, int64_t axis, bool keepdims) {
   const node *n = value_typed(b, x).node;
   check_operand_type(b, RULE_NUMBER, (dtype)n->dtype);
+  if (dtype_is_storage((dtype)n->dtype)) n = storage_widen(b, n);
   size_t at = axis_of(b, axis, n->rank);
   axis_list l = axes_from(at, at + 1);
   sizes s = sizes_of(n);
@@ -185,7 +186,7 @@ static value arg_reduce(builder *b, op o, value x, int64_t axis, bool keepdims) 
   if (dtype_is_float((dtype)n->dtype)) hit = ex_binary(b, OP_OR, hit, ex_binary(b, OP_NE, n, n));
   const node *i = ex_iota(b, t, &s, at), *none = ex_int(b, i, dtype_max(t));
   const node *first = node_reduce(b, OP_MIN, ex_where(b, hit, i, none), &l, keepdims);
-  return value_of(ir_cast(b->ir, first, DT_I64));
+  return value_of(ex_cast(b, first, DT_I64));
 }
 
 value build_argmax(builder *b, value x, int64_t axis, bool keepdims) {

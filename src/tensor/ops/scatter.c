@@ -35,7 +35,7 @@ static const node *select_last_update(builder *b, const node *x, const node *ind
 static const node *reduce_updates(builder *b, op o, const node *x, const node *index,
                                   const node *updates, size_t axis) {
   dtype t = (dtype)x->dtype;
-  updates = ir_cast(b->ir, updates, accumulation_type(t));
+  updates = ex_cast(b, updates, accumulation_type(t));
   const node *hit = match_positions(b, index, axis, x->dims[axis]);
   sizes s = sizes_insert(b, sizes_of(updates), axis, x->dims[axis]);
   axis_list over = axes_from(axis + 1, axis + 2);
@@ -45,7 +45,7 @@ static const node *reduce_updates(builder *b, op o, const node *x, const node *i
   const node *neutral = ex_fill(b, ir_const_bits(b->ir, (dtype)updates->dtype, identity), &s);
   updates = ex_where(b, shape_expand(b, hit, &s), updates, neutral);
   const node *all = node_reduce(b, o, updates, &over, false);
-  return ir_cast(b->ir, ex_binary(b, o, ir_cast(b->ir, x, accumulation_type(t)), all), t);
+  return ex_cast(b, ex_binary(b, o, ex_cast(b, x, accumulation_type(t)), all), t);
 }
 
 /** Scatters along one axis: x (…, I, …), updates (…, J, …), and index (…, J, …), whose other sizes

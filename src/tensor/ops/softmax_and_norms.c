@@ -33,14 +33,14 @@ value build_softmax(builder *b, value x, int64_t axis) {
   const node *inverse = build_reciprocal(b, value_of(p.sum)).node; /* one division a row */
   inverse = shape_expand(b, inverse, &s);
   const node *y = ex_binary(b, OP_MUL, ex_unary(b, OP_EXP, p.shifted), inverse);
-  return value_of(ir_cast(b->ir, y, p.result));
+  return value_of(ex_cast(b, y, p.result));
 }
 
 value build_log_softmax(builder *b, value x, int64_t axis) {
   softmax_parts p = shift_and_sum(b, x, axis);
   sizes s = sizes_of(p.shifted);
   const node *log = shape_expand(b, ex_unary(b, OP_LOG, p.sum), &s);
-  return value_of(ir_cast(b->ir, ex_binary(b, OP_SUB, p.shifted, log), p.result));
+  return value_of(ex_cast(b, ex_binary(b, OP_SUB, p.shifted, log), p.result));
 }
 
 /* ---- Normalisation ---- */
@@ -55,7 +55,7 @@ typedef struct norm {
 
 static norm norm_operands(builder *b, const value in[], size_t n) {
   norm r = {0};
-  promoted_type m = float_result_type((promoted_type){values_promoted_dtype(in, n), WEAK_NO});
+  promoted_type m = float_result_type((promoted_type){values_promoted_dtype(b, in, n), WEAK_NO});
   r.result = m.dtype;
   for (size_t i = 0; i < n; i++)
     if (in[i].node) r.at[i] = type_convert(b, in[i], accumulation_type(m.dtype));
@@ -68,7 +68,7 @@ static value scale_and_shift(builder *b, const norm *r, const node *x, const nod
   sizes s = sizes_of(x);
   if (weight) x = ex_binary(b, OP_MUL, x, shape_broadcast(b, weight, &s));
   if (bias) x = ex_binary(b, OP_ADD, x, shape_broadcast(b, bias, &s));
-  return value_of(ir_cast(b->ir, x, r->result));
+  return value_of(ex_cast(b, x, r->result));
 }
 
 /** 1 / sqrt(x + eps) in x's shape. */

@@ -21,7 +21,7 @@ typedef struct promoted_type {
   dtype dtype;
   weakness weak;
 } promoted_type;
-promoted_type promote_operands(const value v[], size_t n);
+promoted_type promote_operands(builder *b, const value v[], size_t n);
 
 /** Raises TN_ERR_DTYPE unless a rule accepts a type. */
 void check_operand_type(builder *b, rule r, dtype t);
@@ -32,7 +32,8 @@ promoted_type float_result_type(promoted_type p);
 /** bool < integer < float: the kinds of types. */
 int type_kind(dtype t);
 
-/** The type to compute in: f32 for f16 and bf16, else itself. */
+/** The type to compute in: f32 for f16, bf16 and storage types of floats, 8 bits for those of
+    integers, else itself. */
 dtype accumulation_type(dtype t);
 
 /** A value in the type to compute in. */

@@ -144,7 +144,7 @@ def read_case(case):
 # ---- Comparing ----
 
 def is_inexact(kind):
-    return np.issubdtype(kind, np.floating) or kind.name in ("bfloat16", "float16")
+    return np.issubdtype(kind, np.floating) or kind.name.startswith(("bfloat", "float"))
 
 
 def difference(actual, expected, case):

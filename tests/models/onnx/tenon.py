@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "ops"))
-from binding import (DTYPES, HEADERS, MAX_RANK, NUMBER, NUMPY, STATUS, Shape, Tenon, Type,  # noqa
-                     as_shape)
+from binding import (DTYPES, HEADERS, MAX_RANK, NUMBER, NUMPY, STATUS, STORAGE, Shape, Tenon,  # noqa
+                     Type, as_shape, dtype)
 
 INPUT, OUTPUT = 0, 1
 

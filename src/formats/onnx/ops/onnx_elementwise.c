@@ -2,6 +2,7 @@
    defines another meaning for some types or versions (Div, Mod, Pow, …), with the difference made
    here. */
 #include "formats/onnx/ops/onnx_builders.h"
+#include "formats/onnx/ops/quantise.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/operators.h"
@@ -170,15 +171,18 @@ void onnx_Gelu(onnx_call *c) {
   c->outputs[0] = (uses_tanh ? build_gelu_tanh : build_gelu)(onnx_builder(c), onnx_input(c, 0));
 }
 
-void onnx_Cast(onnx_call *c) {
-  c->outputs[0] =
-      build_cast(onnx_builder(c), onnx_input(c, 0), onnx_dtype_attribute(c, "to", (dtype)0));
+/** Floats outside of an integer type of 4 or 2 bits, which ONNX does not define, wrap as in its
+    reference implementation. */
+static void cast_to(onnx_call *c, dtype to) {
+  builder *b = onnx_builder(c);
+  value x = onnx_input(c, 0);
+  bool wraps = dtype_is_storage(to) && dtype_has_ints(to) && dtype_has_floats((dtype)x.node->dtype);
+  if (wraps) x = build_cast(b, x, DT_I32);
+  c->outputs[0] = build_cast_by(b, x, to, onnx_storage_rounding(c));
 }
 
-void onnx_CastLike(onnx_call *c) {
-  dtype like = (dtype)onnx_input(c, 1).node->dtype;
-  c->outputs[0] = build_cast(onnx_builder(c), onnx_input(c, 0), like);
-}
+void onnx_Cast(onnx_call *c) { cast_to(c, onnx_dtype_attribute(c, "to", (dtype)0)); }
+void onnx_CastLike(onnx_call *c) { cast_to(c, (dtype)onnx_input(c, 1).node->dtype); }
 
 void onnx_BitCast(onnx_call *c) {
   c->outputs[0] =

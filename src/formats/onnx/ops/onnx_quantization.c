@@ -1,6 +1,6 @@
 /* ONNX quantisation: QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear.
    Scales and zero points are one for all elements, one for each entry of an axis, or one for each
-   block of an axis. Integers of 8 and 16 bits. */
+   block of an axis. Integers of up to 16 bits, and floats of 8 and 4. */
 #include "formats/onnx/ops/onnx_builders.h"
 #include "formats/onnx/ops/quantise.h"
 #include "ir/index/index_arithmetic.h"
@@ -8,22 +8,49 @@
 #include "tensor/ops/operators.h"
 #include "tensor/ops/type_promotion.h"
 
+#include <string.h>
+
+storage_rounding onnx_storage_rounding(const onnx_call *c) {
+  static const char *const modes[] = {
+      [STORAGE_UP] = "up", [STORAGE_DOWN] = "down", [STORAGE_NEAREST] = "nearest"};
+  storage_rounding how = {onnx_int_attribute(c, "saturate", 1) != 0, STORAGE_UP};
+  const char *mode = onnx_string_attribute(c, "round_mode", "up");
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+    if (!strcmp(modes[i], mode)) {
+      how.direction = (storage_direction)i;
+      return how;
+    }
+  onnx_fail(c, TN_ERR_FORMAT, "round_mode is '%.50s', not up, down or nearest", mode);
+}
+
 /** The numbers of an integer type. */
 typedef struct bounds {
   int64_t low, high;
 } bounds;
 
 static bounds bounds_of(onnx_call *c, dtype t) {
-  unsigned bits = 8 * (unsigned)dtype_bytes(t);
-  if (!dtype_is_int(t) || bits > 16)
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "numbers are quantised to %s, not to 8 or 16 bits",
+  int bits = dtype_value_bits(t);
+  if (!dtype_has_ints(t) || bits > 16)
+    onnx_fail(c, TN_ERR_UNSUPPORTED,
+              "numbers are quantised to %s, not to integers of up to 16 bits or floats of 8 or 4",
               dtype_name(t));
   int64_t count = (int64_t)1 << bits;
-  return dtype_is_signed(t) ? (bounds){-count / 2, count / 2 - 1} : (bounds){0, count - 1};
+  return dtype_has_signs(t) ? (bounds){-count / 2, count / 2 - 1} : (bounds){0, count - 1};
+}
+
+static bool is_small_float(dtype t) { return dtype_is_storage(t) && dtype_has_floats(t); }
+
+/** x + zero in a float of 8 or 4 bits, rounded once. */
+static value quantise_to_float(onnx_call *c, value x, value zero, dtype t) {
+  builder *b = onnx_builder(c);
+  x = value_widen(b, x);
+  if (zero.node) x = build_add(b, x, build_cast(b, zero, (dtype)x.node->dtype));
+  return build_cast_by(b, x, t, onnx_storage_rounding(c));
 }
 
 value onnx_quantise(onnx_call *c, value x, value zero, dtype t) {
   builder *b = onnx_builder(c);
+  if (is_small_float(t)) return quantise_to_float(c, x, zero, t);
   bounds k = bounds_of(c, t);
   value y = build_round(b, value_widen(b, x));
   if (zero.node) y = build_add(b, y, build_cast(b, zero, (dtype)y.node->dtype));
@@ -77,9 +104,10 @@ void onnx_DequantizeLinear(onnx_call *c) {
   value scale = align_parameter(c, 1), x = onnx_input(c, 0);
   dtype t = (dtype)scale.node->dtype, from = (dtype)x.node->dtype;
   if (onnx_int_attribute(c, "output_dtype", 0)) t = onnx_dtype_attribute(c, "output_dtype", t);
-  if (from != DT_I32) bounds_of(c, from);
-  x = build_cast(b, x, DT_I32);
-  if (onnx_has_input(c, 2)) x = build_sub(b, x, build_cast(b, align_parameter(c, 2), DT_I32));
+  dtype exact = is_small_float(from) ? DT_F32 : DT_I32;
+  if (from != DT_I32 && exact == DT_I32) bounds_of(c, from);
+  x = build_cast(b, x, exact);
+  if (onnx_has_input(c, 2)) x = build_sub(b, x, build_cast(b, align_parameter(c, 2), exact));
   scale = value_widen(b, scale);
   x = build_mul(b, build_cast(b, x, (dtype)scale.node->dtype), scale);
   c->outputs[0] = build_cast(b, x, t);
