@@ -31,6 +31,8 @@ import operators_loops
 import operators_losses
 import operators_quantized
 import operators_recurrent
+import operators_sampling
+import operators_signals
 from cases import Case, In, Runner, const, model_of, one
 from operators import F32, chains, some
 from tenon import Library, Refused
@@ -41,7 +43,8 @@ VARIADIC = 65535
 LANGUAGE = (operators_elementwise.OPERATORS | operators_indexing.OPERATORS |
             operators_contracting.OPERATORS | operators_recurrent.OPERATORS |
             operators_loops.OPERATORS | operators_losses.OPERATORS |
-            operators_quantized.OPERATORS)  # test_ops_language.py
+            operators_quantized.OPERATORS | operators_sampling.OPERATORS |
+            operators_signals.OPERATORS)  # test_ops_language.py
 OPERATORS = operators.OPERATORS | LANGUAGE
 
 

@@ -1,10 +1,12 @@
 /* ONNX operators that create tensors from the shape of their input alone, EyeLike and Size, or from
-   a number: windows of signals. */
+   numbers: windows of signals, and the weights of mel frequencies. */
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/expressions.h"
 #include "tensor/ops/operators.h"
+
+#include <math.h>
 
 void onnx_EyeLike(onnx_call *c) {
   builder *b = onnx_builder(c);
@@ -49,3 +51,59 @@ static void build_window(onnx_call *c, double a0, double a1, double a2) {
 void onnx_HannWindow(onnx_call *c) { build_window(c, 0.5, 0.5, 0); }
 void onnx_HammingWindow(onnx_call *c) { build_window(c, 25.0 / 46, 21.0 / 46, 0); }
 void onnx_BlackmanWindow(onnx_call *c) { build_window(c, 0.42, 0.5, 0.08); }
+
+/* MelWeightMatrix: triangles over the bins of a spectrum, of equal widths on the scale of mels. */
+
+enum { MEL_BINS_MAX = 4096 };
+
+static int64_t read_int(onnx_call *c, size_t input) {
+  size_t n;
+  const int64_t *given = onnx_static_ints(c, input, &n);
+  if (n != 1 || *given < 1)
+    onnx_fail(c, TN_ERR_SHAPE, "input '%.200s' is not one positive number",
+              c->node->inputs.at[input]);
+  return *given;
+}
+
+static double read_mels(onnx_call *c, size_t input) {
+  size_t n;
+  const double *given = onnx_static_floats(c, input, &n);
+  if (n != 1 || !(*given >= 0))
+    onnx_fail(c, TN_ERR_SHAPE, "input '%.200s' is not one number of at least 0",
+              c->node->inputs.at[input]);
+  return 2595 * log1p(*given / 700) / log(10);
+}
+
+/** The weights of the spectrum's bins in one mel bin from `low` over `centre` to `high`. */
+static value build_triangle(builder *b, value bin, double low, double centre, double high,
+                            dtype t) {
+  value rising = build_div(b, build_sub(b, bin, build_num(b, low)), build_num(b, centre - low)),
+        falling = build_div(b, build_sub(b, build_num(b, high), bin), build_num(b, high - centre)),
+        zero = build_num(b, 0), at = build_num(b, centre);
+  value left = build_logical_and(b, build_ge(b, bin, build_num(b, low)), build_le(b, bin, at)),
+        right = build_logical_and(b, build_ge(b, bin, at), build_lt(b, bin, build_num(b, high)));
+  if (centre == low) rising = build_num(b, 1);
+  value y = build_where(b, left, rising, zero);
+  if (high > centre) y = build_where(b, right, falling, y);
+  return build_cast(b, y, t);
+}
+
+void onnx_MelWeightMatrix(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  dtype t = onnx_dtype_attribute(c, "output_datatype", DT_F32), in = t == DT_F64 ? t : DT_F32;
+  int64_t n = read_int(c, 0), length = read_int(c, 1), rate = read_int(c, 2);
+  double low = read_mels(c, 3), high = read_mels(c, 4), step = (high - low) / (double)(n + 2);
+  if (n > MEL_BINS_MAX)
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "num_mel_bins is %lld; at most %d is supported", (long long)n,
+              MEL_BINS_MAX);
+  value bin = build_arange(b, ix_const(b->ir, 0), ix_const(b->ir, length / 2 + 1), 1, DT_I64);
+  value *columns = arena_alloc(b->arena, (size_t)n * sizeof *columns);
+  double *edge = arena_alloc(b->arena, (size_t)(n + 2) * sizeof *edge);
+  for (int64_t i = 0; i < n + 2; i++) {
+    double hertz = 700 * expm1((low + step * (double)i) / 2595 * log(10));
+    edge[i] = floor((double)(length + 1) * hertz / (double)rate);
+  }
+  for (int64_t i = 0; i < n; i++)
+    columns[i] = build_triangle(b, build_cast(b, bin, in), edge[i], edge[i + 1], edge[i + 2], t);
+  c->outputs[0] = build_stack(b, columns, (size_t)n, 1);
+}

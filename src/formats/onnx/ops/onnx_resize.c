@@ -2,6 +2,7 @@
    antialiasing). Each axis maps output coordinates to source coordinates, gathers the neighbours
    and sums them by weights. Scales must be constant, sizes may vary. */
 #include "formats/onnx/ops/axis_arguments.h"
+#include "formats/onnx/ops/enum_attribute.h"
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/axes_and_broadcasting.h"
@@ -250,17 +251,6 @@ static value resize_axes(const resize *r, value x, const resized_axis axes[]) {
 }
 
 /* Attributes and inputs of nodes. */
-
-static size_t enum_attribute(const onnx_call *c, const char *name, const char *const options[],
-                             size_t n) {
-  const char *text = onnx_string_attribute(c, name, options[0]);
-  for (size_t i = 0; i < n; i++)
-    if (!strcmp(text, options[i])) return i;
-  onnx_fail(c, TN_ERR_FORMAT, "%s is '%.50s', which is not supported", name, text);
-}
-
-#define ENUM_ATTRIBUTE(c, name, options) \
-  enum_attribute(c, name, options, sizeof(options) / sizeof *(options))
 
 /** Sets the output size to floor(in · scale), computed in f32 like the scales. */
 static void set_scale(onnx_call *c, resized_axis *a, size_t axis, double scale) {
