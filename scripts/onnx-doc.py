@@ -39,10 +39,16 @@ so in all versions, or in those that are named.
 - Types other than those of tensors here, which are {types}:
   no strings, no complex numbers, no floats of 6 bits, no sparse tensors, sequences, optionals and
   maps. Elements of 4 and 2 bits have a byte each in memory, also those of inputs and outputs.
-- Of the table's attributes: a `training_mode` or an `antialias` that is set, `sparse_value`,
-  `value_string` and `value_strings` of a Constant, and a `stash_type` of a LayerNormalization or an
-  RMSNormalization that is neither f32 (1) nor bf16 (16). A Dropout's third input, its
-  `training_mode`, is false where it is there: an initializer, or an input (below).
+- Of the table's attributes: an `antialias` that is set, `sparse_value`, `value_string` and
+  `value_strings` of a Constant, a `sampling_ratio` of 0 of a RoiAlign, whose number of samples would
+  depend on the regions, and a `stash_type` of a LayerNormalization or an RMSNormalization that is
+  neither f32 (1) nor bf16 (16). A Dropout's third input, its `training_mode`, is an initializer, or
+  an input (below).
+- Random numbers in bodies of loops, whose steps would draw the same, in functions of a model and in
+  branches. A model draws the same numbers in each run, by its nodes' `seed` and the names of their
+  outputs.
+- The length of a DFT or an STFT that varies, or has a prime factor above 4096; a Det of matrices
+  larger than 32.
 - If whose condition is computed from other values than known sizes and the elements of inputs below:
   one branch is imported.
 - NonZero, Unique, Compress and NonMaxSuppression, as the sizes of their results depend on data: end
@@ -68,11 +74,14 @@ model is no part of an expression (`tn_model_apply`).
 An index of Gather, GatherElements or GatherND that is out of range reads 0, where ONNX Runtime fails:
 kernels cannot fail.
 
+MaxUnpool takes an element's place for one in the image of the element's own batch entry and channel,
+as MaxPool gives it.
+
 ## What takes long
 
 - ScatterElements and ScatterND compare each place of the result with each index, so their time is
-  that of the product of both. Few indices, or few places, cost little. TopK compares each element of
-  its axis with each.
+  that of the product of both; so is MaxUnpool's. Few indices, or few places, cost little. TopK
+  compares each element of its axis with each.
 - ConvTranspose multiplies the zeros between the elements too where its stride does not divide its
   kernel, as 2 and 3, or with dilations: with strides of 2 along two axes that is four times the work.
 - Pow to other exponents than −3, −2, −1, −0.5, 0.5 and 2 to 6, Sin, Cos and Tan: about ten, and

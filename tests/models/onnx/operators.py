@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 from onnx import TensorProto
 
-from cases import BF16, ONNX_TYPE, Case, In, const, one
+from cases import BF16, ONNX_TYPE, Case, In, const, one, stated
 from operators_networks import NETWORKS
 from operators_pictures import PICTURES
 from tenon import DTYPES
@@ -84,6 +84,8 @@ def div(version, rng):
 def maximum(version, rng):
     types = floats_of(version, 13) if version >= 8 else [F32, F64]
     types += WIDE if version >= 12 else []
+    if version < 6:
+        yield one("Max", some(rng, (2, 2), F32), some(rng, (2, 2), F32), consumed_inputs=[0, 0])
     for t in types:
         yield one("Max", some(rng, (3, 4), t), some(rng, (3, 4), t))
     yield one("Max", some(rng, (3, 4), F32))
@@ -95,6 +97,10 @@ def maximum(version, rng):
 
 
 def equal(version, rng):
+    if version < 7:
+        for t in (BOOL, np.dtype("i4"), np.dtype("i8")):
+            yield one("Equal", some(rng, (4, 5), t, -2, 2), some(rng, (4, 5), t, -2, 2))
+        return
     types = [BOOL, np.dtype("i4"), np.dtype("i8")]
     types += [F32, F64, F16] + INTS if version >= 11 else []
     for t in types:
@@ -137,7 +143,17 @@ def cast_values(a, b):
                      np.nan], np.float64).astype(a)
 
 
+NAMES_OF_TYPES = {np.dtype(t): n for t, n in (
+    ("f4", "FLOAT"), ("f8", "DOUBLE"), ("f2", "FLOAT16"), ("i4", "INT32"), ("i8", "INT64"),
+    ("u1", "UINT8"), (bool, "BOOL"))}
+
+
 def cast(version, rng):
+    if version < 6:   # which the references do not know
+        for a, b in itertools.product(NAMES_OF_TYPES, NAMES_OF_TYPES):
+            x = np.array([0, 1, 2, 100], a)
+            yield stated(one("Cast", x, to=NAMES_OF_TYPES[b]), x.astype(b))
+        return
     types = [np.dtype(t) for _, t in DTYPES.values()]
     if version < 13:
         types.remove(BF16)
@@ -164,6 +180,10 @@ def shape(version, rng):
 
 def reshape(version, rng):
     x = some(rng, (2, 3, 4), F32)
+    if version < 5:   # which the references do not know
+        for to, shape in (([24], (24,)), ([0, -1], (2, 12)), ([4, 6], (4, 6))):
+            yield stated(one("Reshape", x, shape=to), x.reshape(shape))
+        return
     for to in ([24], [4, 6], [0, -1], [-1, 4], [0, 0, 2, 2], [2, 0, 4], [1, 2, 1, 12], [-1],
                [2, -1, 0]):
         yield one("Reshape", x, const(to), label=str(to))
@@ -246,6 +266,9 @@ def concat(version, rng):
     parts = [some(rng, (n, 3, 2), F32) for n in (1, 4, 0, 2)]
     yield one("Concat", *parts, axis=0)
     yield one("Concat", parts[1], axis=0)
+    if version < 4:
+        x, y = some(rng, (2, 3), F32), some(rng, (2, 1), F32)
+        yield stated(one("Concat", x, y), np.concatenate([x, y], 1))
     if version >= 11:
         yield one("Concat", some(rng, (2, 3), F32), some(rng, (2, 4), F32), axis=-1)
     yield one("Concat", with_batch(parts[0], "n"), with_batch(parts[1], "m"), axis=0,

@@ -136,6 +136,7 @@ def dropout(version, rng):
         yield one("Dropout", x, const(0.3, F32), const(False, BOOL), seed=3)
         yield outputs(one("Dropout", x, None, const(False, BOOL)), "y", "mask")
         yield outputs(one("Dropout", x), "y", "mask")
+        yield outputs(one("Dropout", x, const(0, F32), const(True, BOOL)), "y", "mask")
     yield one("Dropout", some(rng, (0, 2), F64), **legacy(version))
 
 
@@ -374,6 +375,11 @@ def batch_norm(version, rng):
     x, more = varying(rng, (2, 3, 4), (5, 3, 7), ("n", 3, "w"))
     yield one("BatchNormalization", x, *[some(rng, (3,)) for _ in range(3)], positive(rng, (3,)),
               more=more, **extra)
+    if version >= 14:
+        for shape in ((4, 3), (2, 3, 5), (2, 3, 4, 5)):
+            case = one("BatchNormalization", some(rng, shape), *[some(rng, (3,)) for _ in range(3)],
+                       positive(rng, (3,)), training_mode=1, momentum=0.7, terms=8)
+            yield outputs(case, "y", "mean", "variance")
 
 
 def instance_norm(version, rng):

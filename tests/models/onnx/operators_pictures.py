@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 
-from cases import Case, In, const, one
+from cases import Case, In, const, one, stated
 from operators_networks import BOOL, F16, F32, F64, some, thinned, varying
 
 
@@ -78,6 +78,11 @@ def space_to_depth(version, rng):
 
 
 def upsample(version, rng):
+    if version < 7:   # which the references do not know
+        x = some(rng, (1, 2, 3, 4))
+        yield stated(one("Upsample", x, height_scale=2.0, width_scale=3.0, mode="nearest"),
+                     x.repeat(2, 2).repeat(3, 3))
+        return
     def made(x, scales, label="", more=(), **attributes):
         if version < 9:
             return one("Upsample", x, scales=scales, label=label, more=more, **attributes)

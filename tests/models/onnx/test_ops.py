@@ -30,6 +30,7 @@ import operators_indexing
 import operators_loops
 import operators_losses
 import operators_quantized
+import operators_random
 import operators_recurrent
 import operators_sampling
 import operators_signals
@@ -44,7 +45,7 @@ LANGUAGE = (operators_elementwise.OPERATORS | operators_indexing.OPERATORS |
             operators_contracting.OPERATORS | operators_recurrent.OPERATORS |
             operators_loops.OPERATORS | operators_losses.OPERATORS |
             operators_quantized.OPERATORS | operators_sampling.OPERATORS |
-            operators_signals.OPERATORS)  # test_ops_language.py
+            operators_signals.OPERATORS | operators_random.OPERATORS)  # test_ops_language.py
 OPERATORS = operators.OPERATORS | LANGUAGE
 
 

@@ -1,5 +1,4 @@
-/* ONNX activation functions, by the builders of tensor/ops, and Dropout, which is the identity in
-   inference. */
+/* ONNX activation functions, by the builders of tensor/ops. */
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/axes_and_broadcasting.h"
@@ -100,17 +99,4 @@ void onnx_Clip(onnx_call *c) {
   onnx_require_same_types(c);
   c->outputs[0] = build_clip(onnx_builder(c), onnx_input(c, 0), clip_bound(c, "min", 1),
                              clip_bound(c, "max", 2));
-}
-
-/** Fails if training_mode is set or computed: only inference is supported. */
-void onnx_Dropout(onnx_call *c) {
-  builder *b = onnx_builder(c);
-  value x = onnx_input(c, 0);
-  if (onnx_static_bool(c, 2, false))
-    onnx_fail(c, TN_ERR_UNSUPPORTED,
-              "training_mode is set, but only inference is supported; export the model for "
-              "inference");
-  sizes s = sizes_of(x.node);
-  c->outputs[0] = x;
-  if (c->version >= 10 && onnx_wants_output(c, 1)) c->outputs[1] = build_full(b, &s, DT_BOOL, 1);
 }

@@ -390,6 +390,19 @@ static bool has_elements(const onnx_call *c, size_t input) {
          !(c->inputs[input].node->rank == 1 && node_is_bits(c->inputs[input].node->dims[0], 0));
 }
 
+/** Reads the scales of an Upsample before version 9, attributes. */
+static void read_scale_attributes(onnx_call *c, resized_axis axes[], size_t n) {
+  if (c->version < 7) {
+    check_count(c, "the shape", n, 4);
+    set_scale(c, &axes[2], 2, (double)onnx_float_attribute(c, "height_scale", 1));
+    set_scale(c, &axes[3], 3, (double)onnx_float_attribute(c, "width_scale", 1));
+    return;
+  }
+  const onnx_attribute *scales = onnx_find_attribute(c, "scales", ONNX_ATTRIBUTE_FLOATS);
+  check_count(c, "scales", scales->floats.n, n);
+  for (size_t i = 0; i < n; i++) set_scale(c, &axes[i], i, (double)scales->floats.at[i]);
+}
+
 /** Builds Upsample, and Resize of version 10. `input`: index of the scales; 0: an attribute. */
 static void build_upsample(onnx_call *c, bool rounds_by_scale, size_t input) {
   size_t listed[SIZES_MAX_RANK], n;
@@ -404,11 +417,8 @@ static void build_upsample(onnx_call *c, bool rounds_by_scale, size_t input) {
   n = list_axes(c, x.node->rank, listed);
   if (input)
     read_scales(c, axes, listed, n, input);
-  else {
-    const onnx_attribute *scales = onnx_find_attribute(c, "scales", ONNX_ATTRIBUTE_FLOATS);
-    check_count(c, "scales", scales->floats.n, n);
-    for (size_t i = 0; i < n; i++) set_scale(c, &axes[i], i, (double)scales->floats.at[i]);
-  }
+  else
+    read_scale_attributes(c, axes, n);
   c->outputs[0] = resize_axes(&r, x, axes);
 }
 

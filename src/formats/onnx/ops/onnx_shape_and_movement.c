@@ -77,9 +77,20 @@ static void require_nonzero_size(onnx_call *c, size_t i, const node *size, const
   }
 }
 
+/** The shape of a Reshape, an attribute in version 1. */
+static sizes read_target_shape(onnx_call *c) {
+  if (c->version >= 5) return shape_argument(c, 1);
+  const onnx_ints *l = onnx_ints_attribute(c, "shape");
+  sizes s = {.rank = l ? l->n : 0};
+  if (s.rank > SIZES_MAX_RANK)
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "the shape has %zu dimensions", s.rank);
+  for (size_t i = 0; i < s.rank; i++) s.at[i] = ix_const(onnx_builder(c)->ir, l->at[i]);
+  return s;
+}
+
 void onnx_Reshape(onnx_call *c) {
   value x = onnx_input(c, 0);
-  sizes to = shape_argument(c, 1);
+  sizes to = read_target_shape(c);
   size_t wildcard = SIZE_MAX;
   bool zero_copies = !onnx_int_attribute(c, "allowzero", 0);
   for (size_t i = 0; i < to.rank; i++) {
@@ -351,9 +362,22 @@ void onnx_Split(onnx_call *c) {
   build_split(b, x, (int64_t)axis, parts, c->outputs, n);
 }
 
+/** Repeats of a Tile; in version 1 of one axis. */
+static sizes read_repeats(onnx_call *c, const node *x) {
+  if (c->version >= 6) return shape_argument(c, 1);
+  size_t n, axes;
+  const node *const *repeats = onnx_shape_elements(c, 1, &n);
+  const int64_t *axis = onnx_static_ints(c, 2, &axes);
+  sizes s = {.rank = x->rank};
+  if (n != 1 || axes != 1) onnx_fail(c, TN_ERR_SHAPE, "there are %zu repeats of %zu axes", n, axes);
+  for (size_t i = 0; i < s.rank; i++) s.at[i] = ix_const(onnx_builder(c)->ir, 1);
+  s.at[onnx_normalise_axis(c, *axis, s.rank)] = *repeats;
+  return s;
+}
+
 void onnx_Tile(onnx_call *c) {
   value x = onnx_input(c, 0);
-  sizes repeats = shape_argument(c, 1);
+  sizes repeats = read_repeats(c, x.node);
   for (size_t i = 0; i < repeats.rank; i++) shape_argument_check_size(c, &repeats, i);
   if (repeats.rank != x.node->rank)
     onnx_fail(c, TN_ERR_SHAPE, "repeats has %zu elements, but the input has %u dimensions",

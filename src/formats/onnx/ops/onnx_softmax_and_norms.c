@@ -1,6 +1,5 @@
 /* ONNX normalisations (Batch, Instance, Group, Layer, RMS, Lp, MeanVariance, LRN) and Softmax,
-   LogSoftmax, Hardmax, by the builders of tensor/ops. Only inference is supported: batch statistics
-   are inputs. */
+   LogSoftmax, Hardmax, by the builders of tensor/ops. */
 #include "formats/onnx/ops/axis_arguments.h"
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"
@@ -30,13 +29,45 @@ static value normalise_elements(onnx_call *c) {
   return build_add(b, y, onnx_input(c, 2));
 }
 
-/** BatchNormalization; raises for training mode. Before version 14 outputs beyond the first mean
-    training mode, and using one raises. */
+/** The axes of a batch's statistics: all but the channels. */
+static tn_axes statistics_axes(const onnx_call *c, const node *x) {
+  tn_axes axes = {.count = 1, .axis = {0}};
+  if (x->rank < 2 || x->rank > TN_MAX_RANK)
+    onnx_fail(c, TN_ERR_SHAPE, "the input has %u dimensions, expected 2 to %d", x->rank,
+              TN_MAX_RANK);
+  for (size_t i = 2; i < x->rank; i++) axes.axis[axes.count++] = (int32_t)i;
+  return axes;
+}
+
+/** A running statistic after a batch. */
+static value follow(onnx_call *c, size_t input, value statistic) {
+  builder *b = onnx_builder(c);
+  double momentum = (double)onnx_float_attribute(c, "momentum", 0.9f);
+  value old = onnx_input(c, input);
+  value y = build_add(b, build_mul(b, value_widen(b, old), build_num(b, momentum)),
+                      build_mul(b, statistic, build_num(b, 1 - momentum)));
+  return build_cast(b, y, (dtype)old.node->dtype);
+}
+
+/** Normalises by the statistics of the batch, and follows them. */
+static void normalise_batch(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  value x = value_widen(b, onnx_input(c, 0));
+  tn_axes axes = statistics_axes(c, x.node);
+  value mean = build_mean(b, x, axes, false), variance = build_var(b, x, axes, 0, false);
+  set_output(c, build_batch_norm(b, x, mean, variance, onnx_input(c, 1), onnx_input(c, 2),
+                                 read_epsilon(c)));
+  c->outputs[1] = follow(c, 3, mean);
+  c->outputs[2] = follow(c, 4, variance);
+}
+
+/** BatchNormalization. Before version 14 outputs beyond the first mean training mode, and using one
+    raises. */
 void onnx_BatchNormalization(onnx_call *c) {
-  if (onnx_int_attribute(c, "training_mode", 0))
-    onnx_fail(
-        c, TN_ERR_UNSUPPORTED,
-        "training_mode is set, but only inference is supported; export the model for inference");
+  if (onnx_int_attribute(c, "training_mode", 0)) {
+    normalise_batch(c);
+    return;
+  }
   if (c->version < 9 && !onnx_int_attribute(c, "spatial", 1)) {
     set_output(c, normalise_elements(c));
     return;
