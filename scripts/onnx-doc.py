@@ -61,6 +61,12 @@ so in all versions, or in those that are named.
   model's data. They are initializers, come of shapes, or are elements of inputs (below); onnxsim
   folds what is constant.
 
+## Functions
+
+A node that names one of the model's functions, by domain, name and overload, is imported as the
+function's nodes, by the function's own operator sets; attributes that refer to those of the call are
+its, or the defaults. Functions come before operators of the same name.
+
 ## Values of inputs that decide
 
 A shape, axes, pads, a number of repeats or a condition may be an input of the model, or follow from

@@ -65,8 +65,8 @@ static void long_reports_end_with_a_count(void **state) {
   assert_true(told > 5);
 }
 
-/** An overload is a function of the model, whatever operator has the same name. */
-static void overloads_are_refused(void **state) {
+/** An overload is a function of the model, whatever operator has the same name; here there is none. */
+static void overloads_that_are_no_function(void **state) {
   bytes graph = {.n = 0}, overload = {.n = 0};
   put_port(&graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"2", NULL});
   put_output(&graph, "y");
@@ -492,7 +492,7 @@ int main(void) {
       TEST(entries_of_sizes_have_one_size),
       TEST(bounds_hold_of_operands),
       TEST(long_reports_end_with_a_count),
-      TEST(overloads_are_refused),
+      TEST(overloads_that_are_no_function),
   };
   return cmocka_run_group_tests_name("onnx import", tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* Importer of ONNX graphs: defines inputs and initializers as graph inputs, then calls each node's
    builder in the order of the file. A name resolves in its own graph first, then in the enclosing
-   ones (bodies of loops). Reports all unsupported operators at once; every other error names its
-   node or input, and suggests constraints where a varying size caused it. */
+   ones (bodies of loops). The nodes of the model's functions take the place of their calls. Reports
+   all unsupported operators at once; every other error names its node or input, and suggests
+   constraints where a varying size caused it. */
 #include "formats/onnx/importer/importer.h"
 
 #include "base/str.h"
@@ -25,6 +26,53 @@ static dtype check_dtype(import *m, int number, const char *kind, const char *na
     diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "%s '%.200s' has type %s, which is not supported",
                kind, name, onnx_dtype_name(number) ? onnx_dtype_name(number) : "(unknown)");
   return (dtype)number;
+}
+
+/* Functions of the model. */
+
+enum { CALLS_MAX = 64 };
+
+/** The expansion of a function. */
+typedef struct function_call {
+  const onnx_function *f;
+  const onnx_node *node; /* that calls it */
+  size_t first_graph;    /* of the enclosing graphs that the function's nodes see */
+  size_t depth;
+  const struct function_call *caller;
+} function_call;
+
+static const onnx_attribute *find_attribute(const onnx_attribute *all, size_t n, const char *name) {
+  for (size_t i = 0; i < n; i++)
+    if (!strcmp(all[i].name, name)) return &all[i];
+  return NULL;
+}
+
+/** The attribute that a reference in a function stands for: that of the call, or a default; NULL if
+    both leave it out. */
+static const onnx_attribute *referred_attribute(const function_call *k, const char *name) {
+  const onnx_attribute *a = find_attribute(k->node->attributes.at, k->node->attributes.n, name);
+  return a ? a : find_attribute(k->f->defaults.at, k->f->defaults.n, name);
+}
+
+/** The node with the attributes that its references stand for. */
+static const onnx_node *resolve_attributes(import *m, const onnx_node *n) {
+  bool refers = false;
+  for (size_t i = 0; i < n->attributes.n; i++) refers |= *n->attributes.at[i].ref_name != 0;
+  if (!m->call || !refers) return n;
+  onnx_node *copy = arena_copy(m->b.arena, n, sizeof *n);
+  memset(&copy->attributes, 0, sizeof copy->attributes);
+  for (size_t i = 0; i < n->attributes.n; i++) {
+    onnx_attribute a = n->attributes.at[i];
+    if (*a.ref_name) {
+      const onnx_attribute *referred = referred_attribute(m->call, a.ref_name);
+      if (!referred) continue;
+      const char *name = a.name;
+      a = *referred;
+      a.name = name;
+    }
+    vec_push(m->b.arena, &copy->attributes, a);
+  }
+  return copy;
 }
 
 /* Names and values. */
@@ -51,15 +99,25 @@ static void define_output(import *m, const char *name, value v, const onnx_node 
 
 static const importer_value *find_value(import *m, const char *name) {
   const importer_value *x = string_map_get(&m->values, name);
-  for (size_t i = m->enclosing.n; !x && i-- > 0;) x = string_map_get(&m->enclosing.at[i], name);
+  size_t first = m->call ? m->call->first_graph : 0;
+  for (size_t i = m->enclosing.n; !x && i-- > first;) x = string_map_get(&m->enclosing.at[i], name);
   if (!x)
     diag_raise(m->b.diag, TN_ERR_FORMAT,
                "'%.200s' is used before it is defined; nodes must be in topological order", name);
-  if (!x->v.node)
+  if (!x->v.node && x->producer)
     diag_raise(m->b.diag, TN_ERR_UNSUPPORTED,
                "'%.200s' is used, but is an unsupported output of %.100s node '%.200s'", name,
                x->producer->op_type, onnx_node_name(x->producer));
   return x;
+}
+
+/** A value that a graph or function gives; raises if there is none. */
+static value find_result(import *m, const char *name) {
+  const importer_value *x = find_value(m, name);
+  if (!x->v.node)
+    diag_raise(m->b.diag, TN_ERR_FORMAT, "'%.200s' is given, but is an input that is left out",
+               name);
+  return x->v;
 }
 
 /* Graph inputs: weights and inputs. */
@@ -212,18 +270,15 @@ static void reset_queries(import *m) {
   m->b.named = (named_sizes){0};
 }
 
-static void add_node(import *m, const onnx_node *n) {
-  arena *a = m->b.arena;
-  const onnx_op *row = op_table_find(n->op_type);
-  const char *reason = onnx_unsupported_reason(n, m->opset); /* of a branch */
-  if (reason) diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "%s", reason);
-  value *in = arena_calloc(a, n->inputs.n + 1, sizeof *in);
-  value *out = arena_calloc(a, n->outputs.n + 1, sizeof *out);
-  for (size_t i = 0; i < n->inputs.n; i++)
-    if (*n->inputs.at[i]) in[i] = find_value(m, n->inputs.at[i])->v;
+static void call_function(import *m, const onnx_function *f, const onnx_node *n, const value in[],
+                          value out[]);
+
+/** Builds an operator. */
+static void build_operator(import *m, const onnx_node *n, const value in[], value out[]) {
+  const onnx_op *row = op_table_find(n->domain, n->op_type);
   onnx_call c = {.m = m,
                  .node = n,
-                 .version = op_table_version(row, m->opset),
+                 .version = op_table_version(row, onnx_opset_of_domain(m->opsets, n->domain)),
                  .n_inputs = n->inputs.n,
                  .n_outputs = n->outputs.n,
                  .inputs = in,
@@ -231,6 +286,22 @@ static void add_node(import *m, const onnx_node *n) {
   check_node(&c, row);
   reset_queries(m);
   row->build(&c);
+}
+
+static void add_node(import *m, const onnx_node *written) {
+  arena *a = m->b.arena;
+  const onnx_node *n = resolve_attributes(m, written);
+  const onnx_function *f = onnx_function_of_node(m->model, n);
+  const char *reason = onnx_unsupported_reason(m->model, m->opsets, n); /* of a branch */
+  if (reason) diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "%s", reason);
+  value *in = arena_calloc(a, n->inputs.n + 1, sizeof *in);
+  value *out = arena_calloc(a, n->outputs.n + 1, sizeof *out);
+  for (size_t i = 0; i < n->inputs.n; i++)
+    if (*n->inputs.at[i]) in[i] = find_value(m, n->inputs.at[i])->v;
+  if (f)
+    call_function(m, f, n, in, out);
+  else
+    build_operator(m, n, in, out);
   for (size_t i = 0; i < n->outputs.n; i++) {
     if (out[i].node) check_element_count(m, out[i].node);
     if (*n->outputs.at[i]) define_output(m, n->outputs.at[i], out[i], n);
@@ -276,7 +347,7 @@ static void import_body(void *arg) {
     check_sizes_invariant(m, j->node);
   }
   j->node = NULL;
-  for (size_t i = 0; i < g->outputs.n; i++) j->out[i] = find_value(m, g->outputs.at[i].name)->v;
+  for (size_t i = 0; i < g->outputs.n; i++) j->out[i] = find_result(m, g->outputs.at[i].name);
 }
 
 void onnx_import_body(onnx_call *c, const onnx_graph *g, const value in[], value out[]) {
@@ -294,6 +365,69 @@ void onnx_import_body(onnx_call *c, const onnx_graph *g, const value in[], value
   diag_rethrow(m->b.diag);
 }
 
+/* Calls of functions. */
+
+/** The import of a function's nodes. */
+typedef struct function_import {
+  import *m;
+  const function_call *call;
+  const value *in;
+  value *out;
+  const onnx_node *node; /* being imported; NULL: none */
+} function_import;
+
+static void import_function(void *arg) {
+  function_import *j = arg;
+  import *m = j->m;
+  const onnx_function *f = j->call->f;
+  for (size_t i = 0; i < f->inputs.n; i++) {
+    value v = i < j->call->node->inputs.n ? j->in[i] : (value){0};
+    define_value(m, f->inputs.at[i],
+                 (importer_value){.v = v, .kind = v.node ? "input" : ONNX_ABSENT});
+  }
+  for (size_t i = 0; i < f->nodes.n; i++) add_node(m, j->node = &f->nodes.at[i]);
+  j->node = NULL;
+  for (size_t i = 0; i < j->call->node->outputs.n; i++)
+    if (*j->call->node->outputs.at[i]) j->out[i] = find_result(m, f->outputs.at[i]);
+}
+
+static void check_call(import *m, const onnx_function *f, const onnx_node *n, size_t depth) {
+  if (n->inputs.n > f->inputs.n || n->outputs.n > f->outputs.n)
+    diag_raise(m->b.diag, TN_ERR_FORMAT,
+               "the call has %zu inputs and %zu outputs, but the function %zu and %zu", n->inputs.n,
+               n->outputs.n, f->inputs.n, f->outputs.n);
+  if (depth > CALLS_MAX)
+    diag_raise(m->b.diag, TN_ERR_FORMAT, "functions call each other deeper than %d", CALLS_MAX);
+}
+
+/** Imports the nodes of a function in place of a node that calls it. They see its inputs alone, and
+    have operator sets of their own. */
+static void call_function(import *m, const onnx_function *f, const onnx_node *n, const value in[],
+                          value out[]) {
+  function_call call = {.f = f,
+                        .node = n,
+                        .first_graph = m->enclosing.n + 1,
+                        .depth = m->call ? m->call->depth + 1 : 1,
+                        .caller = m->call};
+  function_import j = {.m = m, .call = &call, .in = in, .out = out};
+  string_map outer = m->values;
+  const onnx_opsets *opsets = m->opsets;
+  check_call(m, f, n, call.depth);
+  vec_push(m->b.arena, &m->enclosing, outer);
+  m->values = (string_map){0};
+  m->call = &call;
+  m->opsets = &f->opsets;
+  tn_status s = diag_catch(m->b.diag, import_function, &j);
+  m->enclosing.n--;
+  m->values = outer;
+  m->call = call.caller;
+  m->opsets = opsets;
+  if (s == TN_OK) return;
+  if (j.node && s != TN_ERR_MEMORY)
+    diag_prefix(m->b.diag, "%.100s node '%.200s'", j.node->op_type, onnx_node_name(j.node));
+  diag_rethrow(m->b.diag);
+}
+
 static void import_main_graph(void *arg) {
   graph_import *k = arg;
   import *m = k->m;
@@ -304,7 +438,7 @@ static void import_main_graph(void *arg) {
   if (!g->outputs.n) diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "the graph has no outputs");
   for (size_t i = 0; i < g->outputs.n; i++) {
     const onnx_value *port = &g->outputs.at[i];
-    const node *n = find_value(m, port->name)->v.node;
+    const node *n = find_result(m, port->name).node;
     check_rank(m, "output", port->name, n->rank, TN_MAX_RANK);
     vec_push(m->b.arena, &m->outputs, (importer_port){port, n});
   }
@@ -315,7 +449,7 @@ static void import_main_graph(void *arg) {
 static void add_input_sizes(import *m, const onnx_node *n) {
   for (size_t i = 0; i < n->inputs.n; i++) {
     const importer_value *x = string_map_get(&m->values, n->inputs.at[i]);
-    for (size_t k = 0; x && k < x->v.node->rank; k++)
+    for (size_t k = 0; x && x->v.node && k < x->v.node->rank; k++)
       vec_push(m->b.arena, &m->sizes_used, x->v.node->dims[k]);
   }
 }
@@ -381,6 +515,8 @@ static void reset_import(import *m) {
   m->values = m->sizes = (string_map){0};
   m->axes = m->nonzero = (map){0};
   m->enclosing.n = m->inputs.n = m->outputs.n = 0;
+  m->call = NULL;
+  m->opsets = &m->model->opsets;
   reset_queries(m);
 }
 
@@ -437,7 +573,7 @@ void import_graph(import *m, const onnx_model *model) {
   report_unsupported_operators(model, &report);
   if (report.n) fail_unsupported(m, &report);
   m->model = model;
-  m->opset = onnx_opset_of_domain(model, "");
+  m->opsets = &model->opsets;
   if (import_with_separate_sizes(m)) return;
   graph_import k = {.m = m};
   diag *d = m->b.diag;

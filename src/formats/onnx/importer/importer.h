@@ -45,15 +45,16 @@ typedef struct import {
   const tn_model_size *size_constraints; /* the caller's */
   size_t n_size_constraints;
   const onnx_model *model;
-  int64_t opset;             /* of the default domain */
-  string_map values;         /* name → importer_value, of the current graph */
-  VEC(string_map) enclosing; /* the values of the enclosing graphs, outermost first */
-  bool separates_names;      /* sizes of one name may differ */
-  string_map sizes;          /* name of a dimension → its first input_size */
-  map axes;                  /* onnx_value of an input → input_size of each axis */
-  map weights;               /* BUFFER of a weight → onnx_tensor */
-  map weights_by_data;       /* address of a weight's data → its BUFFER */
-  map nonzero;               /* varying sizes that must not be 0 when the model runs */
+  const onnx_opsets *opsets;        /* of the model, or of the function that is expanded */
+  string_map values;                /* name → importer_value, of the current graph */
+  VEC(string_map) enclosing;        /* the values of the enclosing graphs, outermost first */
+  const struct function_call *call; /* the function that is expanded; NULL: none */
+  bool separates_names;             /* sizes of one name may differ */
+  string_map sizes;                 /* name of a dimension → its first input_size */
+  map axes;                         /* onnx_value of an input → input_size of each axis */
+  map weights;                      /* BUFFER of a weight → onnx_tensor */
+  map weights_by_data;              /* address of a weight's data → its BUFFER */
+  map nonzero;                      /* varying sizes that must not be 0 when the model runs */
   string_map least;   /* varying size → its minimum, which operators have raised (intptr_t) */
   string_map bounded; /* varying sizes of which the caller gave a minimum */
   size_t n_raises;    /* of minima, each followed by an import of the whole graph */
@@ -72,8 +73,11 @@ typedef struct import {
 typedef struct importer_value {
   value v;                   /* without a node: an unsupported output, which must not be used */
   const onnx_node *producer; /* NULL: an input or initializer */
-  const char *kind;          /* without a producer: "input" or "initializer" */
+  const char *kind;          /* without a producer: "input" or "initializer"; or ONNX_ABSENT */
 } importer_value;
+
+/** The kind of a function's input that its call leaves out; it has no node. */
+#define ONNX_ABSENT "absent input"
 
 /** The largest value of a varying size. Models write far larger numbers to say "to the end". */
 enum { ONNX_SIZE_MAX = TN_MODEL_SIZE_MAX };
@@ -100,13 +104,17 @@ const node *importer_size_at_run(const import *m, ir *g, const node *var);
 void report_unsupported_operators(const onnx_model *model, str *report);
 
 /** The reason why a node cannot be imported (static text); NULL if there is none known. */
-const char *onnx_unsupported_reason(const onnx_node *n, int64_t opset);
+const char *onnx_unsupported_reason(const onnx_model *m, const onnx_opsets *opsets,
+                                    const onnx_node *n);
+
+/** The function of the model that a node calls; NULL if it is an operator. */
+const onnx_function *onnx_function_of_node(const onnx_model *m, const onnx_node *n);
 
 /** The name of a node for messages: its own, or its first output's. */
 const char *onnx_node_name(const onnx_node *n);
 
-/** The version of a domain's operator set that a model imports; 0: none. */
-int64_t onnx_opset_of_domain(const onnx_model *m, const char *domain);
+/** The version of a domain's operator set that a model or function imports; 0: none. */
+int64_t onnx_opset_of_domain(const onnx_opsets *opsets, const char *domain);
 
 /* Interface of operator builders. */
 
@@ -122,6 +130,7 @@ typedef struct onnx_call {
 
 /** A row of onnx_operators.def. */
 typedef struct onnx_op {
+  const char *domain; /* "": ONNX's own */
   const char *name;
   const char *versions;   /* "7 13 14": those that the builder implements */
   const char *attributes; /* allowed and required names, as onnx_operators.def describes */

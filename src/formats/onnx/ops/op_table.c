@@ -7,11 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Domains of rows of ONNX_OP_OF. */
+#define DOMAIN_ml       "ai.onnx.ml"
+#define DOMAIN_preview  "ai.onnx.preview"
+#define DOMAIN_training "ai.onnx.preview.training"
+
 static const onnx_op table[] = {
 #define ONNX_OP(name, versions, attributes, min_inputs, max_inputs, max_outputs) \
-  {#name, versions, attributes, min_inputs, max_inputs, max_outputs, onnx_##name},
+  {"", #name, versions, attributes, min_inputs, max_inputs, max_outputs, onnx_##name},
+#define ONNX_OP_OF(domain, name, versions, attributes, min_inputs, max_inputs, max_outputs) \
+  {DOMAIN_##domain, #name,      versions,    attributes,                                    \
+   min_inputs,      max_inputs, max_outputs, onnx_##domain##_##name},
 #include "formats/onnx/ops/onnx_operators.def"
 #undef ONNX_OP
+#undef ONNX_OP_OF
 };
 
 enum { ROWS = sizeof table / sizeof *table };
@@ -21,10 +30,21 @@ const onnx_op *op_table_rows(size_t *n) {
   return table;
 }
 
-const onnx_op *op_table_find(const char *name) {
+static const char *row_domain(const char *domain) {
+  return strcmp(domain, "ai.onnx") ? domain : "";
+}
+
+const onnx_op *op_table_find(const char *domain, const char *name) {
   for (size_t i = 0; i < ROWS; i++)
-    if (!strcmp(table[i].name, name)) return &table[i];
+    if (!strcmp(table[i].name, name) && !strcmp(table[i].domain, row_domain(domain)))
+      return &table[i];
   return NULL;
+}
+
+bool op_table_has_domain(const char *domain) {
+  for (size_t i = 0; i < ROWS; i++)
+    if (!strcmp(table[i].domain, row_domain(domain))) return true;
+  return false;
 }
 
 int64_t op_table_version(const onnx_op *row, int64_t opset) {

@@ -4,8 +4,11 @@
 
 #include "formats/onnx/importer/importer.h"
 
-/** The row of an operator of the default domain; NULL if it is not supported. */
-const onnx_op *op_table_find(const char *name);
+/** The row of an operator; NULL if it is not supported. */
+const onnx_op *op_table_find(const char *domain, const char *name);
+
+/** True if there are rows of a domain. */
+bool op_table_has_domain(const char *domain);
 
 /** The newest version of an operator that is not above an opset; 0 if all are newer. */
 int64_t op_table_version(const onnx_op *row, int64_t opset);
