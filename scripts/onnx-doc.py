@@ -14,7 +14,10 @@ from generated import settle
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "onnx.md"
 SOURCE = ROOT / "src" / "formats" / "onnx"
-ROW = re.compile(r'^ONNX_OP\((\w+), "([^"]*)", "([^"]*)", (\d+), (\d+), (\d+)\)$', re.MULTILINE)
+ROW = re.compile(r'^ONNX_OP(?:_OF\((\w+), |\()(\w+), "([^"]*)", "([^"]*)", (\d+), (\d+), (\d+)\)$',
+                 re.MULTILINE)
+DOMAINS = {"": "", "ml": "ai.onnx.ml.", "preview": "ai.onnx.preview.",
+           "training": "ai.onnx.preview.training."}
 MANY = 65535
 
 TEXT = """\
@@ -25,8 +28,8 @@ What of ONNX can be imported; `scripts/onnx-doc.py` writes this page from
 tells of a model file what of it is not supported. [`onnx-operators.md`](onnx-operators.md) counts the
 backend tests of the onnx package that pass, operator by operator.
 
-Files have IR version {ir_min} to {ir_max} and an opset of up to {opset}. These {count} operators of the default
-domain are there. A version is the opset with which a definition of the operator began; an operator
+Files have IR version {ir_min} to {ir_max} and an opset of up to {opset}. These {count} operators
+are there; those of other domains than ONNX's own have the domain before the name. A version is the opset with which a definition of the operator began; an operator
 is imported by the newest one that is not above the file's opset. Attributes that are required are
 so in all versions, or in those that are named.
 
@@ -47,6 +50,9 @@ so in all versions, or in those that are named.
 - Random numbers in bodies of loops, whose steps would draw the same, in functions of a model and in
   branches. A model draws the same numbers in each run, by its nodes' `seed` and the names of their
   outputs.
+- Of ai.onnx.ml: texts, a `zeros` of 0 of a OneHotEncoder, other functions after scores than `NONE`,
+  `SOFTMAX` and `LOGISTIC`, trees deeper than 64, and two classes by the weights of one where runtimes
+  disagree about the scores.
 - The length of a DFT or an STFT that varies, or has a prime factor above 4096; a Det of matrices
   larger than 32.
 - If whose condition is computed from other values than known sizes and the elements of inputs below:
@@ -158,10 +164,10 @@ def row(name, versions, attributes, least, most):
 def page():
     text = (SOURCE / "ops/onnx_operators.def").read_text()
     found = ROW.findall(text)
-    if len(found) != len(re.findall(r"^ONNX_OP\(", text, re.MULTILINE)):
+    if len(found) != len(re.findall(r"^ONNX_OP(?:_OF)?\(", text, re.MULTILINE)):
         sys.exit("onnx-doc: a row of onnx_operators.def is not understood")
-    rows = [row(name, versions, attributes, int(least), int(most))
-            for name, versions, attributes, least, most, _ in sorted(found)]
+    rows = [row(DOMAINS[domain] + name, versions, attributes, int(least), int(most))
+            for domain, name, versions, attributes, least, most, _ in sorted(found)]
     return TEXT.format(ir_min=number("ONNX_IR_MIN"), ir_max=number("ONNX_IR_MAX"),
                        opset=number("ONNX_OPSET_MAX"), types=types(), count=len(rows), rows="\n".join(rows),
                        elements=number("ONNX_ELEMENTS_MAX"), blind=bound("formats/onnx/ops/onnx_control_flow.c", "MAX_CONDITIONAL_TRIPS"),

@@ -65,7 +65,8 @@ static void long_reports_end_with_a_count(void **state) {
   assert_true(told > 5);
 }
 
-/** An overload is a function of the model, whatever operator has the same name; here there is none. */
+/** An overload is a function of the model, whatever operator has the same name; here there is none.
+ */
 static void overloads_that_are_no_function(void **state) {
   bytes graph = {.n = 0}, overload = {.n = 0};
   put_port(&graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"2", NULL});

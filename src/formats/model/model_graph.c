@@ -41,14 +41,17 @@ static const node *add_input(void *user, const char *name, dtype t, size_t rank,
 
 static void release_file(void *data) { model_file_release(data); }
 
-static bool is_value(const model_import *j, const onnx_tensor *t) {
+/** True if a tensor's data is not the file's: a value that a run gave, or what the importer
+ * computed.
+ */
+static bool is_apart(const model_import *j, const onnx_tensor *t) {
   const onnx_tensor *first = j->request->values;
-  return j->request->n_values && t >= first && t < first + j->request->n_values;
+  return t->is_computed || (j->request->n_values && t >= first && t < first + j->request->n_values);
 }
 
 static tn_status import_file_memory(model_import *j, const onnx_tensor *t, tn_buffer **out) {
   model_file *file = j->request->file;
-  if (j->request->copies_weights || is_value(j, t)) return TN_ERR_UNSUPPORTED;
+  if (j->request->copies_weights || is_apart(j, t)) return TN_ERR_UNSUPPORTED;
   atomic_fetch_add_explicit(&file->count, 1, memory_order_relaxed);
   return buffer_import(j->request->device, (void *)t->data, t->bytes, release_file, file, out,
                        j->d);
@@ -67,7 +70,7 @@ static tn_status open_weight_buffer(model_import *j, const onnx_tensor *t, tn_bu
   s = buffer_span(*out, &span, j->d);
   if (s == TN_OK)
     s = span_write(&span, (dtype)t->dtype, (dtype)t->dtype, t->data, t->elements, j->d);
-  if (!is_value(j, t)) onnx_tensor_drop_pages(j->request->file->onnx, t);
+  if (!is_apart(j, t)) onnx_tensor_drop_pages(j->request->file->onnx, t);
   if (s != TN_OK) buffer_release(*out);
   return s;
 }
@@ -75,7 +78,7 @@ static tn_status open_weight_buffer(model_import *j, const onnx_tensor *t, tn_bu
 static const node *add_weight(void *user, const onnx_tensor *t, dtype type, size_t rank,
                               const node *const dims[]) {
   model_import *j = user;
-  model_buffer made = {.tensor = is_value(j, t) ? NULL : t};
+  model_buffer made = {.tensor = is_apart(j, t) ? NULL : t};
   const node *n = make_buffer(j, made, type, rank, dims);
   if (open_weight_buffer(j, t, &j->made.at[j->made.n - 1].memory) == TN_OK) return n;
   j->made.at[j->made.n - 1].memory = NULL;

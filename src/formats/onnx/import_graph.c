@@ -168,6 +168,20 @@ static value import_constant(import *m, const onnx_tensor *t) {
 
 value onnx_constant_tensor(onnx_call *c, const onnx_tensor *t) { return import_constant(c->m, t); }
 
+value onnx_computed_tensor(onnx_call *c, dtype t, const void *data, size_t rows, size_t columns) {
+  arena *a = c->m->b.arena;
+  size_t n = columns ? rows * columns : rows;
+  onnx_tensor made = {.name = "",
+                      .dtype = (onnx_dtype)t,
+                      .elements = n,
+                      .bytes = n * dtype_bytes(t),
+                      .data = data,
+                      .is_computed = true};
+  vec_push(a, &made.dims, (int64_t)rows);
+  if (columns) vec_push(a, &made.dims, (int64_t)columns);
+  return import_constant(c->m, arena_copy(a, &made, sizeof made));
+}
+
 /** The value that is given to an input; NULL: it is unknown before a run. */
 static const onnx_tensor *find_given(const import *m, const char *name) {
   for (size_t i = 0; i < m->n_given; i++)

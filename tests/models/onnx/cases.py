@@ -68,9 +68,23 @@ def tensor_of(name, array):
     return numpy_helper.from_array(array, name)
 
 
+OTHER_OPSET = 21  # of ONNX's own operators in models of operators of another domain
+
+
+def domain_of(op):
+    """Returns the domain of an operator, which stands before its name."""
+    return op.rpartition(".")[0]
+
+
+def own_name(op):
+    return op.rpartition(".")[2]
+
+
 def model_of(cases, opset, ir_version=8):
-    """Makes a model with all cases side by side; names of case i begin with "ci", i a number."""
+    """Makes a model with all cases side by side; names of case i begin with "ci", i a number. The
+    opset is that of the domain of the first node."""
     inputs, initialisers, nodes, outputs = [], [], [], []
+    domain = domain_of(cases[0].nodes[0][0])
     for i, case in enumerate(cases):
         def own(name):
             return f"c{i}.{name}" if name else ""
@@ -83,12 +97,14 @@ def model_of(cases, opset, ir_version=8):
                 inputs.append(helper.make_tensor_value_info(own(name), ONNX_TYPE[x.array.dtype],
                                                             dims))
         for k, (op, ins, outs, attributes) in enumerate(case.nodes):
-            nodes.append(helper.make_node(op, [own(n) for n in ins], [own(n) for n in outs],
-                                          name=own(f"node{k}"), **attributes))
+            nodes.append(helper.make_node(own_name(op), [own(n) for n in ins], [own(n) for n in outs],
+                                          name=own(f"node{k}"), domain=domain_of(op), **attributes))
         outputs += [onnx.ValueInfoProto(name=own(n)) for n in case.outputs]
     graph = helper.make_graph(nodes, "cases", inputs, outputs, initialisers)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)],
-                             ir_version=ir_version)
+    sets = [helper.make_opsetid(domain, opset)]
+    if domain:
+        sets.insert(0, helper.make_opsetid("", OTHER_OPSET))
+    return helper.make_model(graph, opset_imports=sets, ir_version=ir_version)
 
 
 def feeds(cases, which=0):

@@ -29,31 +29,36 @@ import operators_elementwise
 import operators_indexing
 import operators_loops
 import operators_losses
+import operators_other_domains
 import operators_quantized
 import operators_random
 import operators_recurrent
 import operators_sampling
 import operators_signals
-from cases import Case, In, Runner, const, model_of, one
+from cases import Case, In, Runner, const, domain_of, model_of, one, own_name
 from operators import F32, chains, some
 from tenon import Library, Refused
 
 SOURCE = Path(__file__).resolve().parents[3] / "src" / "formats" / "onnx"
 NEWEST = int(re.search(r"ONNX_OPSET_MAX = (\d+)", (SOURCE / "importer/importer.h").read_text()).group(1))
 VARIADIC = 65535
+DOMAINS = {None: "", "ml": "ai.onnx.ml.", "preview": "ai.onnx.preview.",
+           "training": "ai.onnx.preview.training."}
 LANGUAGE = (operators_elementwise.OPERATORS | operators_indexing.OPERATORS |
             operators_contracting.OPERATORS | operators_recurrent.OPERATORS |
             operators_loops.OPERATORS | operators_losses.OPERATORS |
             operators_quantized.OPERATORS | operators_sampling.OPERATORS |
-            operators_signals.OPERATORS | operators_random.OPERATORS)  # test_ops_language.py
+            operators_signals.OPERATORS | operators_random.OPERATORS |
+            operators_other_domains.OPERATORS)  # test_ops_language.py
 OPERATORS = operators.OPERATORS | LANGUAGE
 
 
 def rows():
-    row = r'^ONNX_OP\((\w+), "([\d ]+)", "([\w !,]*)", (\d+), (\d+), (\d+)\)'
+    row = (r'^ONNX_OP(?:_OF\((\w+), |\()(\w+), "([\d ]+)", "([\w !,]*)", '
+           r'(\d+), (\d+), (\d+)\)')
     for m in re.finditer(row, (SOURCE / "ops/onnx_operators.def").read_text(), re.M):
-        name, versions, attributes, *counts = m.groups()
-        yield (name, [int(v) for v in versions.split()],
+        domain, name, versions, attributes, *counts = m.groups()
+        yield (DOMAINS[domain] + name, [int(v) for v in versions.split()],
                {a.partition("!")[0] for a in attributes.split()}, *map(int, counts))
 
 
@@ -63,7 +68,8 @@ def check_rows(r):
             f"{NEWEST}, the package has {onnx.defs.onnx_opset_version()}")
     for name, versions, attributes, least, most, outputs in rows():
         all_of = [s for s in onnx.defs.get_all_schemas_with_history()
-                  if s.name == name and s.domain == "" and versions[0] <= s.since_version]
+                  if s.name == own_name(name) and s.domain == domain_of(name) and
+                  versions[0] <= s.since_version]
         defined = sorted(s.since_version for s in all_of)
         r.check(f"{name}: versions", versions == defined, f"{versions}, defined are {defined}")
         published = set().union(*[set(s.attributes) for s in all_of])
@@ -80,12 +86,12 @@ def check_missing(r):
     """Checks nodes without an attribute that their operator requires."""
     for name, versions, *_ in rows():
         for version in versions:
-            schema = onnx.defs.get_schema(name, version, "")
+            schema = onnx.defs.get_schema(own_name(name), version, domain_of(name))
             required = {k for k, a in schema.attributes.items() if a.required}
             for attribute in required - {"consumed_inputs"}:  # of BatchNormalization 1, without effect
                 case, *_ = OPERATORS[name](version, np.random.default_rng(5))
                 model = model_of([case], version)
-                node = next(n for n in model.graph.node if n.op_type == name)
+                node = next(n for n in model.graph.node if n.op_type == own_name(name))
                 kept = [a for a in node.attribute if a.name != attribute]
                 r.check(f"{name} {version}: {attribute} is there", len(kept) < len(node.attribute))
                 del node.attribute[:]
@@ -122,7 +128,8 @@ def check_operator(r, name, versions, older):
         parts = 1 if version == versions[-1] else older
         cases = list(OPERATORS[name](version, np.random.default_rng(version)))
         r.run(cases[version % parts::parts] or cases[:1], version)
-    r.run(cases[::7] or cases, NEWEST, ir_version=14)
+    if not domain_of(name):
+        r.run(cases[::7] or cases, NEWEST, ir_version=14)
 
 
 def check_leaves(r):

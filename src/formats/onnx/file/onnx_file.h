@@ -114,6 +114,7 @@ typedef struct onnx_tensor {
                        NULL for strings, empty tensors, and external data not loaded */
   VEC(onnx_bytes) strings; /* the elements of a string tensor */
   onnx_external *external; /* NULL: in the model file */
+  bool is_computed;        /* by an importer: the data lives no longer than the import */
 } onnx_tensor;
 
 /** A dimension of a value: a number, a parameter's name, or neither. */

@@ -198,6 +198,10 @@ bool onnx_static_bool(onnx_call *c, size_t input, bool absent);
 /** A constant tensor as a value. */
 value onnx_constant_tensor(onnx_call *c, const onnx_tensor *t);
 
+/** A constant of computed elements, rows × columns of them or, with 0 columns, a vector. The
+   elements, in the import's arena, are copied before the import ends. */
+value onnx_computed_tensor(onnx_call *c, dtype t, const void *data, size_t rows, size_t columns);
+
 /** Converts an axis, counted from the end if negative, to 0 … rank − 1; raises if out of range. */
 size_t onnx_normalise_axis(onnx_call *c, int64_t axis, size_t rank);
 
