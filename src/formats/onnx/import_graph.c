@@ -364,7 +364,7 @@ static void import_body(void *arg) {
   for (size_t i = 0; i < g->outputs.n; i++) j->out[i] = find_result(m, g->outputs.at[i].name);
 }
 
-void onnx_import_body(onnx_call *c, const onnx_graph *g, const value in[], value out[]) {
+void onnx_import_branch(onnx_call *c, const onnx_graph *g, const value in[], value out[]) {
   import *m = c->m;
   body_import j = {.m = m, .g = g, .in = in, .out = out};
   string_map outer = m->values;
@@ -377,6 +377,14 @@ void onnx_import_body(onnx_call *c, const onnx_graph *g, const value in[], value
   if (j.node && s != TN_ERR_MEMORY)
     diag_prefix(m->b.diag, "%.100s node '%.200s'", j.node->op_type, onnx_node_name(j.node));
   diag_rethrow(m->b.diag);
+}
+
+void onnx_import_body(onnx_call *c, const onnx_graph *g, const value in[], value out[]) {
+  onnx_import_branch(c, g, in, out);
+  for (size_t i = 0; i < g->outputs.n; i++)
+    if (importer_find_sequence(c->m, out[i]))
+      onnx_fail(c, TN_ERR_UNSUPPORTED, "output '%.200s' of the body is a sequence",
+                g->outputs.at[i].name);
 }
 
 /* Calls of functions. */
@@ -452,7 +460,11 @@ static void import_main_graph(void *arg) {
   if (!g->outputs.n) diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "the graph has no outputs");
   for (size_t i = 0; i < g->outputs.n; i++) {
     const onnx_value *port = &g->outputs.at[i];
-    const node *n = find_result(m, port->name).node;
+    value v = find_result(m, port->name);
+    const node *n = v.node;
+    if (importer_find_sequence(m, v))
+      diag_raise(m->b.diag, TN_ERR_UNSUPPORTED,
+                 "output '%.200s' is a sequence or an absent optional value", port->name);
     check_rank(m, "output", port->name, n->rank, TN_MAX_RANK);
     vec_push(m->b.arena, &m->outputs, (importer_port){port, n});
   }
@@ -527,7 +539,7 @@ static _Noreturn void fail_unsupported(const import *m, const str *report) {
 /** Forgets all but the weights, which are for each import of the file. */
 static void reset_import(import *m) {
   m->values = m->sizes = (string_map){0};
-  m->axes = m->nonzero = (map){0};
+  m->axes = m->nonzero = m->sequences = (map){0};
   m->enclosing.n = m->inputs.n = m->outputs.n = 0;
   m->call = NULL;
   m->opsets = &m->model->opsets;

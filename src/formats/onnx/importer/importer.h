@@ -54,6 +54,7 @@ typedef struct import {
   map axes;                         /* onnx_value of an input → input_size of each axis */
   map weights;                      /* BUFFER of a weight → onnx_tensor */
   map weights_by_data;              /* address of a weight's data → its BUFFER */
+  map sequences;                    /* handle of a sequence → importer_sequence */
   map nonzero;                      /* varying sizes that must not be 0 when the model runs */
   string_map least;   /* varying size → its minimum, which operators have raised (intptr_t) */
   string_map bounded; /* varying sizes of which the caller gave a minimum */
@@ -143,8 +144,27 @@ const onnx_op *op_table_rows(size_t *n);
 
 builder *onnx_builder(onnx_call *c);
 bool onnx_has_input(const onnx_call *c, size_t input);
-/** An input; raises if it is absent. */
+/** An input; raises if it is absent, or a sequence. */
 value onnx_input(const onnx_call *c, size_t i);
+/** A sequence, which the import knows: its tensors; or an optional value that is absent. Its value
+    has a node of its own, a handle that is no tensor. */
+typedef struct importer_sequence {
+  bool is_absent;
+  size_t n;
+  const value *at;
+} importer_sequence;
+
+/** The sequence of a value; NULL: it is a tensor. */
+const importer_sequence *importer_find_sequence(const import *m, value v);
+/** The sequence of an input; raises if it is a tensor. */
+const importer_sequence *onnx_sequence_input(const onnx_call *c, size_t i);
+/** A new sequence of n tensors, which are copied. */
+value onnx_sequence(onnx_call *c, const value at[], size_t n);
+/** An optional value that is absent. */
+value onnx_absent_optional(onnx_call *c);
+/** An input that may be a sequence. */
+value onnx_any_input(const onnx_call *c, size_t i);
+
 /** An input of one element, as a scalar. */
 value onnx_scalar_input(onnx_call *c, size_t i);
 
@@ -172,6 +192,9 @@ const onnx_graph *onnx_graph_attribute(const onnx_call *c, const char *name);
 
 /** Imports a node's graph attribute, as the body of a loop or a branch. `in` and `out` have one
    value for each input and output of the graph; other names resolve in the enclosing graphs. */
+void onnx_import_branch(onnx_call *c, const onnx_graph *g, const value in[], value out[]);
+
+/** As onnx_import_branch; raises if an output is a sequence. */
 void onnx_import_body(onnx_call *c, const onnx_graph *g, const value in[], value out[]);
 
 /** Creates the range of a loop; raises if loops are nested too deep. */

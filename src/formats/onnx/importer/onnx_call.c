@@ -33,9 +33,17 @@ bool onnx_has_input(const onnx_call *c, size_t input) {
   return input < c->n_inputs && c->inputs[input].node;
 }
 
-value onnx_input(const onnx_call *c, size_t i) {
+value onnx_any_input(const onnx_call *c, size_t i) {
   if (!onnx_has_input(c, i)) onnx_fail(c, TN_ERR_FORMAT, "required input %zu is missing", i);
   return c->inputs[i];
+}
+
+value onnx_input(const onnx_call *c, size_t i) {
+  value v = onnx_any_input(c, i);
+  if (importer_find_sequence(c->m, v))
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "input '%.200s' is a sequence or an absent optional value",
+              c->node->inputs.at[i]);
+  return v;
 }
 
 value onnx_scalar_input(onnx_call *c, size_t i) {
@@ -157,7 +165,7 @@ const double *onnx_static_floats(onnx_call *c, size_t input, size_t *n) {
 bool onnx_static_bool(onnx_call *c, size_t input, bool absent) {
   size_t n;
   if (!onnx_has_input(c, input)) return absent;
-  if (c->inputs[input].node->dtype != DT_BOOL)
+  if (onnx_input(c, input).node->dtype != DT_BOOL)
     onnx_fail(c, TN_ERR_DTYPE, "input '%.200s' is %s, expected bool", c->node->inputs.at[input],
               dtype_name((dtype)c->inputs[input].node->dtype));
   value v = onnx_scalar_input(c, input);

@@ -3,7 +3,7 @@
 #include "formats/onnx/ops/onnx_builders.h"
 #include "tensor/ops/operators.h"
 
-void onnx_Identity(onnx_call *c) { c->outputs[0] = onnx_input(c, 0); }
+void onnx_Identity(onnx_call *c) { c->outputs[0] = onnx_any_input(c, 0); }
 
 /** A vector over the elements of an attribute, which live as long as the model. */
 static value constant_vector(onnx_call *c, onnx_dtype t, const void *data, size_t n, size_t size) {

@@ -251,6 +251,6 @@ void onnx_If(onnx_call *c) {
               "%s has %zu inputs and %zu outputs, expected none and %zu, those of the node", name,
               g->inputs.n, g->outputs.n, c->n_outputs);
   value *out = arena_calloc(onnx_builder(c)->arena, g->outputs.n + 1, sizeof *out);
-  onnx_import_body(c, g, NULL, out);
+  onnx_import_branch(c, g, NULL, out);
   for (size_t i = 0; i < c->n_outputs; i++) c->outputs[i] = out[i];
 }
