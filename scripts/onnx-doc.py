@@ -45,14 +45,16 @@ so in all versions, or in those that are named.
 - Sequences and optional values as inputs or outputs of the model, or in states of loops. Within the
   model they are resolved when it is imported: how many tensors they have, and places in them, follow
   from constants and shapes.
-- Of the table's attributes: an `antialias` that is set, `sparse_value`, `value_string` and
-  `value_strings` of a Constant, a `sampling_ratio` of 0 of a RoiAlign, whose number of samples would
+- Of the table's attributes: an `antialias` of scales below 1/31 (linear) or 2/31 (cubic), or that
+  vary, `sparse_value`, `value_string` and `value_strings` of a Constant, a `sampling_ratio` of 0 of a RoiAlign, whose number of samples would
   depend on the regions, and a `stash_type` of a LayerNormalization or an RMSNormalization that is
   neither f32 (1) nor bf16 (16). A Dropout's third input, its `training_mode`, is an initializer, or
   an input (below).
 - Random numbers in bodies of loops, whose steps would draw the same, in functions of a model and in
   branches. A model draws the same numbers in each run, by its nodes' `seed` and the names of their
   outputs.
+- Of a TfIdfVectorizer texts, rows whose length varies, and n-grams that have one index or are there
+  twice.
 - Of ai.onnx.ml: texts, a `zeros` of 0 of a OneHotEncoder, other functions after scores than `NONE`,
   `SOFTMAX` and `LOGISTIC`, trees deeper than 64, and two classes by the weights of one where runtimes
   disagree about the scores.

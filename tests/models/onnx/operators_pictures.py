@@ -156,6 +156,13 @@ def resize(version, rng):
             {"x0": n, "by": const([1, 1, 2, 2])}, ["y"], 0, more)
     if version >= 18:
         yield one("Resize", x, None, const([2.0, 0.5], F32), axes=[3, 2], mode="linear")
+        # Without exclude_outside the runtime leaves out what is outside, too.
+        wide = some(rng, (1, 1, 16, 12))
+        for mode, scales in itertools.product(("linear", "cubic"), ([1.0, 1.0, 0.5, 0.25],
+                                                                    [1.0, 1.0, 0.3, 2.0])):
+            yield made(wide, scales, mode=mode, antialias=1, exclude_outside=1)
+        yield stated(made(np.array([[[[0, 4, 8, 16]]]], F32), [1.0, 1.0, 1.0, 0.5], mode="linear",
+                          antialias=1), np.array([[[[2.5, 11.5]]]], F32))
         for p, size in itertools.product(("not_larger", "not_smaller", "stretch"),
                                          ([7, 8], [3, 9], [2, 2])):
             yield one("Resize", x, None, None, const(size), axes=[2, 3], mode="linear",

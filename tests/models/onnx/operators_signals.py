@@ -78,5 +78,25 @@ def tensor_scatter(version, rng):
     yield one("TensorScatter", some(rng, (3, 5)), some(rng, (3, 2)), np.array([0, 3, 1]), axis=1)
 
 
+def words(version, rng):
+    def made(x, least, most, skips, mode="TF", pool=(2, 3, 5, 4, 5, 6, 7, 8, 6, 7), counts=(0, 4), **more):
+        return one("TfIdfVectorizer", x, pool_int64s=list(pool), ngram_counts=list(counts), mode=mode,
+                   ngram_indexes=[0, 1, 2, 3, 4, 5, 6], min_gram_length=least, max_gram_length=most,
+                   max_skip_count=skips, label=f"{least} {most} {skips} {mode}", **more)
+    x = np.array([[1, 1, 3, 3, 3, 7, 8, 6, 7, 5], [5, 6, 7, 8, 6, 7, 2, 2, 4, 6]])
+    for least, most, skips in ((1, 1, 0), (2, 2, 0), (1, 2, 0), (1, 2, 3), (2, 2, 5)):
+        yield made(x, least, most, skips)
+        yield made(x[0].astype(np.int32), least, most, skips)
+    weights = [1.5, 2.0, 0.5, 3.0, 1.0, 4.0, 0.25]
+    for mode in ("IDF", "TFIDF"):
+        yield made(x, 1, 2, 2, mode, weights=weights)
+        yield made(x, 1, 2, 2, mode)
+    yield one("TfIdfVectorizer", x, pool_int64s=[7, 3, 7, 5, 6, 7, 8, 6, 7], ngram_counts=[0, 1, 3],
+              ngram_indexes=[3, 0, 5, 1], min_gram_length=1, max_gram_length=3, max_skip_count=1,
+              mode="TF")
+    yield made(x[:, :1], 1, 2, 1)
+
+
 OPERATORS = {"DFT": fourier, "STFT": short_fourier, "MelWeightMatrix": mel_weights,
-             "Det": determinant, "TensorScatter": tensor_scatter}
+             "Det": determinant, "TensorScatter": tensor_scatter,
+             "TfIdfVectorizer": words}

@@ -508,7 +508,7 @@ REFUSED = {
     "an antialias": (
         model(node("Resize", "x r s", "y", antialias=1), weights=[
             ("r", np.zeros(0, np.float32)), ("s", np.ones(2, np.float32))]),
-        "ERR_UNSUPPORTED", ["'the Resize'", "antialias"]),
+        "ERR_FORMAT", ["'the Resize'", "antialias"]),
     "no outputs": (model(node("Neg", "x", "y"), outputs=()), "ERR_UNSUPPORTED",
                    ["the graph has no outputs"]),
     **LOOPS,

@@ -1,6 +1,6 @@
-/* ONNX Resize and Upsample: separable interpolation (nearest, linear, cubic by Keys 1981; no
-   antialiasing). Each axis maps output coordinates to source coordinates, gathers the neighbours
-   and sums them by weights. Scales must be constant, sizes may vary. */
+/* ONNX Resize and Upsample: separable interpolation (nearest, linear, cubic by Keys 1981), with
+   antialiasing if asked for. Each axis maps output coordinates to source coordinates, gathers the
+   neighbours and sums them by weights. Scales must be constant, sizes may vary. */
 #include "formats/onnx/ops/axis_arguments.h"
 #include "formats/onnx/ops/enum_attribute.h"
 #include "formats/onnx/ops/onnx_builders.h"
@@ -39,6 +39,7 @@ typedef struct resize {
   rounding round;
   coordinate_mode coordinates;
   bool rounds_by_scale;       /* version 10: down if scaled up, up if scaled down */
+  bool antialias;             /* the kernel is as wide as a pixel of a smaller output */
   bool excludes_outside;      /* neighbours outside have weight 0; else clamped to the edge */
   double cubic_coefficient;   /* a of Keys */
   double extrapolation_value; /* of elements outside of the region */
@@ -151,7 +152,7 @@ static value cubic_weight_far(builder *b, value t, double a) {
   return build_sub(b, build_mul(b, w, t), build_num(b, 4 * a));
 }
 
-enum { MAX_TAPS = 4 };
+enum { MAX_TAPS = 64, CUBIC_TAPS = 4 };
 
 /** The neighbours of source coordinates, and their weights. */
 typedef struct taps {
@@ -159,15 +160,47 @@ typedef struct taps {
   value coordinate[MAX_TAPS], weight[MAX_TAPS];
 } taps;
 
+/** The weight at a distance of a kernel that reaches 1 (linear) or 2 (cubic). */
+static value kernel_weight(const resize *r, value distance) {
+  builder *b = r->b;
+  value t = build_abs(b, distance), one = build_num(b, 1), zero = build_num(b, 0);
+  if (r->mode == LINEAR) return build_maximum(b, build_sub(b, one, t), zero);
+  value far = build_where(b, build_lt(b, t, build_num(b, 2)),
+                          cubic_weight_far(b, t, r->cubic_coefficient), zero);
+  return build_where(b, build_le(b, t, one), cubic_weight_near(b, t, r->cubic_coefficient), far);
+}
+
+/** The neighbours that a kernel stretched by 1 / scale covers; their weights have the sum 1. */
+static taps find_wide_taps(const resize *r, const resized_axis *a, value x) {
+  builder *b = r->b;
+  double scale = a->scale < 1 ? a->scale : 1, reach = r->mode == LINEAR ? 1 : 2;
+  if (!(a->scale > 0) || reach / scale > MAX_TAPS / 2 - 1)
+    diag_raise(b->diag, TN_ERR_UNSUPPORTED,
+               "antialias is supported for known scales of at least %g, not %g",
+               reach / (MAX_TAPS / 2 - 1), a->scale);
+  int first = (int)floor(-reach / scale) + 1;
+  taps t = {.n = (size_t)(2 - 2 * first)};
+  value low = build_floor(b, x), sum = {0};
+  for (size_t i = 0; i < t.n; i++) {
+    t.coordinate[i] = build_add(b, low, build_num(b, first + (double)i));
+    value distance = build_mul(b, build_sub(b, t.coordinate[i], x), build_num(b, scale));
+    t.weight[i] = kernel_weight(r, distance);
+    sum = i ? build_add(b, sum, t.weight[i]) : t.weight[i];
+  }
+  for (size_t i = 0; i < t.n; i++) t.weight[i] = build_div(b, t.weight[i], sum);
+  return t;
+}
+
 static taps find_taps(const resize *r, const resized_axis *a, value x) {
   builder *b = r->b;
+  if (r->antialias) return find_wide_taps(r, a, x);
   value one = build_num(b, 1);
   if (r->mode == LINEAR) x = build_clip(b, x, build_num(b, 0), last_index(b, a->in));
   value first = build_floor(b, x), t = build_sub(b, x, first), rest = build_sub(b, one, t);
   value next = build_add(b, first, one);
   if (r->mode == LINEAR) return (taps){2, {first, next}, {rest, t}};
   double k = r->cubic_coefficient;
-  return (taps){MAX_TAPS,
+  return (taps){CUBIC_TAPS,
                 {build_sub(b, first, one), first, next, build_add(b, next, one)},
                 {cubic_weight_far(b, build_add(b, t, one), k), cubic_weight_near(b, t, k),
                  cubic_weight_near(b, rest, k), cubic_weight_far(b, build_add(b, rest, one), k)}};
@@ -432,16 +465,17 @@ void onnx_Resize(onnx_call *c) {
   size_t listed[SIZES_MAX_RANK];
   resized_axis axes[SIZES_MAX_RANK];
   value x = onnx_input(c, 0);
-  if (onnx_int_attribute(c, "antialias", 0))
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "attribute 'antialias' is not supported");
   resize r = {.b = onnx_builder(c),
               .mode = (interpolation)ENUM_ATTRIBUTE(c, "mode", interpolations),
               .round = (rounding)ENUM_ATTRIBUTE(c, "nearest_mode", roundings),
               .coordinates = (coordinate_mode)ENUM_ATTRIBUTE(c, "coordinate_transformation_mode",
                                                              coordinate_modes),
+              .antialias = onnx_int_attribute(c, "antialias", 0) != 0,
               .excludes_outside = onnx_int_attribute(c, "exclude_outside", 0) != 0,
               .cubic_coefficient = (double)onnx_float_attribute(c, "cubic_coeff_a", -0.75f),
               .extrapolation_value = (double)onnx_float_attribute(c, "extrapolation_value", 0)};
+  if (r.antialias && r.mode == NEAREST)
+    onnx_fail(c, TN_ERR_FORMAT, "antialias is set, which nearest does not have");
   init_axes(x.node, axes);
   size_t n = list_axes(c, x.node->rank, listed);
   if (has_elements(c, 2))
