@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 
-from cases import const, one
+from cases import const, one, stated
 from operators_networks import F32, some, varying
 
 
@@ -26,6 +26,10 @@ def grid_sample(version, rng):
         far = np.array([[-7, 9], [3.2, -4.1], [1, -1], [0, 0], [-1, 1]], F32).reshape(1, 1, 5, 2)
         yield one("GridSample", x[:1], far, mode=linear, padding_mode=padding, align_corners=align,
                   label="far outside")
+    beyond = np.array([1e30, -1e30, np.inf, -np.inf], F32).reshape(1, 1, 2, 2)
+    corner = x[:1, :, :1, 3:]   # not so in the runtime
+    yield stated(one("GridSample", x[:1], beyond, mode=linear, padding_mode="border",
+                     align_corners=1), np.concatenate([corner, corner], 3))
     infinite = x.copy()
     infinite[:, :, 0, 0] = np.inf
     yield one("GridSample", infinite, np.full((2, 1, 1, 2), 0.9, F32), mode=nearest)

@@ -70,6 +70,12 @@ static value reflect(const grid_sample *g, size_t axis, value x) {
   return build_where(b, is_between_borders(g, axis, x), x, y);
 }
 
+static value clamp_to_image(const grid_sample *g, size_t axis, value x) {
+  builder *b = g->images.b;
+  value size = sampled_size(&g->images, axis, (dtype)x.node->dtype);
+  return build_clip(b, x, build_num(b, 0), build_sub(b, size, build_num(b, 1)));
+}
+
 /** Σ cₖ·tᵏ, highest power first. */
 static value cubic(builder *b, value t, double c3, double c2, double c1, double c0) {
   value y = build_add(b, build_mul(b, t, build_num(b, c3)), build_num(b, c2));
@@ -92,6 +98,7 @@ static grid_taps taps_of_axis(const grid_sample *g, size_t axis, value x) {
   x = denormalise(g, axis, x);
   if (g->mode == GRID_NEAREST) x = build_round(b, x);
   if (g->padding == PADDING_REFLECTION) x = reflect(g, axis, x);
+  if (g->padding == PADDING_BORDER && g->mode == GRID_LINEAR) x = clamp_to_image(g, axis, x);
   value low = g->mode == GRID_NEAREST ? x : build_floor(b, x), part = build_sub(b, x, low);
   grid_taps t = {.n = g->mode == GRID_NEAREST ? 1 : g->mode == GRID_LINEAR ? 2 : GRID_TAPS};
   t.weight[0] = build_sub(b, build_num(b, 1), part);
