@@ -52,7 +52,7 @@ double kernel_prices_price(void *user, const node *kernel, bool is_searched) {
   if (!p.g) diag_raise(d, TN_ERR_MEMORY, "out of memory");
   tn_status status = diag_catch(d, predict_body, &p);
   ir_free(p.g);
-  if (status == TN_ERR_MEMORY) diag_rethrow(d);
+  if (status == TN_ERR_MEMORY || status == TN_ERR_INTERNAL) diag_rethrow(d);
   if (status) diag_clear(d);
   return p.ns;
 }

@@ -12,7 +12,7 @@ static uint64_t value_in_range(uint64_t value, uint64_t least, uint64_t most, ui
   return value < least || value > most ? usual : value;
 }
 
-/** The same of a fact that is a power of two. */
+/** A reported power of two, or the default. */
 static uint32_t power_in_range(uint32_t value, uint64_t least, uint64_t most, uint64_t usual) {
   return (uint32_t)(value & (value - 1) ? usual : value_in_range(value, least, most, usual));
 }

@@ -1,6 +1,6 @@
 /* Implements the cost model of a scheduled kernel. Traffic: the data of an access stays in a cache
    within the outermost loop of which one iteration, with everything that it accesses, fits; loops
-   around that one read it again. A read of data that an earlier access of such an iteration covers
+   around that one read it again. A read of data that an earlier read of such an iteration covers
    causes none. Lines whose addresses are far powers of two apart compete for few
    sets of a cache; if they do not fit these, they do not stay. */
 #include "target/kernel_cost.h"
@@ -173,8 +173,7 @@ static bool moves_alike(const model *m, const summary_access *x, const summary_a
 
 /** True if y touches all data that x does in an iteration of `loop`. */
 static bool covers(const model *m, const summary_access *y, const summary_access *x, size_t loop) {
-  double bytes = (double)dtype_bytes((dtype)x->array->dtype);
-  double low = (double)(x->offset - y->offset) * bytes;
+  double low = x->offset - y->offset;
   double size_x = extent_of(m, x, loop), size_y = extent_of(m, y, loop);
   if (!size_x || !size_y || low < 0 || low + size_x > size_y || !moves_alike(m, x, y, loop))
     return false;
@@ -198,7 +197,8 @@ static void find_covered(model *m) {
     m->covered[i] = NOT_COVERED;
     for (size_t k = 0; k < i; k++) {
       const summary_access *y = &s->accesses.at[k];
-      if (y->array != x->array || y->is_store != x->is_store) continue;
+      if (y->array != x->array || y->component != x->component || y->is_store != x->is_store)
+        continue;
       size_t loop = common_loop(s, x->loop, y->loop);
       bool is_closer = m->covered[i] == NOT_COVERED ||
                        s->loops.at[loop].depth > s->loops.at[m->covered[i]].depth;

@@ -162,6 +162,7 @@ static summary_stride stride_of(const builder *b, const node *address, const nod
 /** An array of a node `at`: its extents and the coordinates that are accessed. */
 typedef struct place {
   const node *array;
+  size_t component; /* value of a STAGE */
   size_t rank;
   const node *const *extents;
   const node *const *coords;
@@ -175,10 +176,11 @@ static void add_access(builder *b, const node *at, const place *w, size_t loop, 
   if (mask) address = address->src[1];
   double bytes = element_bytes(at), count = 1, by_lanes = 0;
   summary_access x = {.array = w->array,
+                      .component = w->component,
                       .loop = loop,
                       .element = bytes,
                       .size = bytes,
-                      .offset = ix_offset(address),
+                      .offset = (double)ix_offset(address) * bytes,
                       .is_store = is_store};
   for (size_t i = 0; i < w->rank; i++) x.size *= ix_likely(w->extents[i]);
   for (uint32_t i = 0; i < address->free->n && x.n < SUMMARY_MOST_STRIDES; i++) {
@@ -191,6 +193,7 @@ static void add_access(builder *b, const node *at, const place *w, size_t loop, 
       count *= vectors_of(b, at, r);
       continue;
     }
+    if (address_stride(address, r) < 0) x.offset -= stride.bytes * (stride.trips - 1);
     x.along[x.n++] = stride;
     if (range_kind_of(r) == KIND_VECTOR) by_lanes = is_alike ? stride.trips : range_likely_trips(r);
   }
@@ -221,6 +224,7 @@ static void add_load(builder *b, const node *n) {
   const node *from = n->src[0];
   size_t loop = loop_of_node(b, n), component = (size_t)n->ints[0];
   place w = {.array = from, .coords = n->src + 1};
+  if (from->op == OP_STAGE) w.component = component;
   if (from->op == OP_PARAM) {
     w.rank = from->rank;
     w.extents = from->dims;
@@ -239,8 +243,8 @@ static void add_load(builder *b, const node *n) {
 /** Adds the stores of a STAGE to its arrays, or to the PARAMs of an OUT. */
 static void add_stores(builder *b, const node *stage, const node *out) {
   for (size_t i = 0; i < stage_n_values(stage); i++) {
-    const place w = {out ? out->src[i] : stage, stage_rank(stage, i), stage_extents(stage, i),
-                     stage_coords(stage, i)};
+    const place w = {out ? out->src[i] : stage, out ? 0 : i, stage_rank(stage, i),
+                     stage_extents(stage, i), stage_coords(stage, i)};
     add_access(b, stage_value(stage, i), &w, innermost_loop(b, stage, stage_loop_depth(stage, i)),
                true);
   }

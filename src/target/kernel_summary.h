@@ -36,10 +36,11 @@ typedef struct summary_stride {
 /** Elements of one array that are read or written along some ranges. */
 typedef struct summary_access {
   const node *array; /* PARAM or STAGE */
+  size_t component;  /* value of a STAGE; 0: of a PARAM */
   size_t loop;       /* the loop whose iterations execute it */
   double element;    /* bytes at consecutive addresses that one copy accesses */
   double size;       /* bytes of the array */
-  int64_t offset;    /* constant part of the address, in elements */
+  double offset;     /* bytes to the lowest address at which it begins */
   bool is_store;
   size_t n;
   summary_stride along[SUMMARY_MOST_STRIDES];

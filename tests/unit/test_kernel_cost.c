@@ -227,6 +227,42 @@ static void data_that_an_earlier_read_covers_comes_in_once(void **state) {
   close_fixture(&f);
 }
 
+/** y[i, j] = t[first + j] + Σ t[k] for an array t of 1024 elements of row i of x. */
+static kernel_cost array_read_twice(fixture *f, int first) {
+  snprintf(f->text, sizeof f->text,
+           "%%y = param f32 4096 256 [slot=0]\n"
+           "%%x = param f32 4096 1024 [slot=1]\n"
+           "%%i = range index 4096 [id=0 kind=loop axis=0 tail=0]\n"
+           "%%j = range index 256 [id=1 kind=loop axis=0 tail=0]\n"
+           "%%k = range index 256 [id=2 kind=loop axis=0 tail=0]\n"
+           "%%e = range index 1024 [id=3 kind=loop axis=0 tail=0]\n"
+           "%%v = index f32 %%x %%i %%e [component=0]\n"
+           "%%t = stage void %%v %%e 1024 %%e [values=1 ranges=1 pins=0 cut=0 1]\n"
+           "%%one = affine index %%k [1 1]\n"
+           "%%u = index f32 %%t %%one [component=0]\n"
+           "%%zero = const f32 0\n"
+           "%%f = fold void %%zero %%u %%k [states=1 emits=0 ranges=1 pins=0 add -1]\n"
+           "%%sum = index f32 %%f [component=0]\n"
+           "%%at = affine index %%j [%d 1]\n"
+           "%%w = index f32 %%t %%at [component=0]\n"
+           "%%d = add f32 %%w %%sum\n"
+           "%%s = stage void %%d %%i %%j 4096 256 %%i %%j [values=1 ranges=2 pins=0 cut=1 2]\n"
+           "%%o = out void %%y %%s\n"
+           "%%sink = sink void %%o \"twice\"\n"
+           "return %%sink\n",
+           first);
+  return measured(f);
+}
+
+static void reads_of_other_elements_of_an_array_count(void **state) {
+  (void)state;
+  fixture f;
+  open_fixture(&f);
+  kernel_cost same = array_read_twice(&f, 1), other = array_read_twice(&f, 513);
+  assert_true(other.memory[0] > same.memory[0]);
+  close_fixture(&f);
+}
+
 static void a_core_has_a_share_of_the_last_cache(void **state) {
   (void)state;
   const tn_hardware virtual = {.l3_bytes = 480 * MIB, .cores = 2, .l3_cores = 2};
@@ -300,6 +336,7 @@ int main(void) {
       cmocka_unit_test(rows_of_a_tile_compete_for_sets),
       cmocka_unit_test(data_beyond_a_cache_is_read_again),
       cmocka_unit_test(data_that_an_earlier_read_covers_comes_in_once),
+      cmocka_unit_test(reads_of_other_elements_of_an_array_count),
       cmocka_unit_test(a_core_has_a_share_of_the_last_cache),
       cmocka_unit_test(scattered_lanes_are_inserted),
       cmocka_unit_test(the_slowest_thread_counts),

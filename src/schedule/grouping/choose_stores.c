@@ -161,7 +161,7 @@ typedef struct comparison {
   size_t n_before, n; /* steps: those of `before` are followed by those of `after` */
   size_t *parent;     /* of each step, in a forest of those that changed; SIZE_MAX: it did not */
   double *was, *now;  /* of each root: ns of its steps before and after */
-  bool *is_priced;    /* of each root: finally */
+  bool *is_priced;    /* of each root: its prices are final */
 } comparison;
 
 static size_t root_of(const comparison *x, size_t i) {
@@ -220,11 +220,11 @@ static void add_prices(chooser *c, const comparison *x, size_t first, size_t end
 
 static bool is_gain(double was, double now) { return now < (1 - MACHINE_GROUPING_GAIN) * was; }
 
-/** True if two times of first schedules decide, as no search changes which is less, or as many
-    kernels as there are were searched. */
+/** True if two times of first schedules decide: searches could not reverse their order, or the
+    quota of searches is spent. */
 static bool is_decided(const chooser *c, double was, double now) {
-  return !is_gain(was, now) || now < (1 - MACHINE_CLEAR_GROUPING_GAIN) * was ||
-         c->prices[true].n >= c->most;
+  bool is_clear = now < (1 - MACHINE_CLEAR_GROUPING_GAIN) * was;
+  return !is_gain(was, now) || is_clear || c->prices[true].n >= c->most;
 }
 
 /** Compares two groupings. The best schedules are searched only where first ones leave it open:
