@@ -70,10 +70,24 @@ static value if_single(builder *b, const node *out, value single, value several)
   return build_where(b, build_eq(b, size_value(b, out), build_num(b, 1)), single, several);
 }
 
+/** The resized length before it is rounded down, as the standard's reference counts corners by it.
+ */
+static value exact_length(builder *b, const resized_axis *a) {
+  value out = size_value(b, a->out);
+  if (!a->scale) return out;
+  value exact = build_mul(b, size_value(b, a->in), scale_value(b, a));
+  value is_rounded = build_gt(b, build_sub(b, exact, out), build_num(b, 1e-3));
+  return build_where(b, is_rounded, exact, out);
+}
+
+static value place_corners(builder *b, const resized_axis *a, value o, value last) {
+  value steps = build_maximum(b, last, build_num(b, 1));
+  return build_div(b, build_mul(b, o, last_index(b, a->in)), steps);
+}
+
 /** Source coordinates of align_corners. */
 static value align_corners(builder *b, const resized_axis *a, value o) {
-  value steps = build_maximum(b, last_index(b, a->out), build_num(b, 1));
-  return build_div(b, build_mul(b, o, last_index(b, a->in)), steps);
+  return place_corners(b, a, o, build_sub(b, exact_length(b, a), build_num(b, 1)));
 }
 
 /** Source coordinates of tf_crop_and_resize. */
@@ -81,7 +95,8 @@ static value crop_and_resize(builder *b, const resized_axis *a, value o) {
   value last = last_index(b, a->in);
   value start = build_mul(b, last, build_num(b, a->start));
   value middle = build_mul(b, last, build_num(b, (a->start + a->end) / 2));
-  value offset = build_mul(b, align_corners(b, a, o), build_num(b, a->end - a->start));
+  value offset =
+      build_mul(b, place_corners(b, a, o, last_index(b, a->out)), build_num(b, a->end - a->start));
   return if_single(b, a->out, middle, build_add(b, start, offset));
 }
 
