@@ -56,6 +56,11 @@ const node *codegen_choose(ir *g, const node *sink, const codegen_options *o);
 bool codegen_predict(ir *g, const node *sink, const codegen_options *o, decision_list *made,
                      double *ns);
 
+/** The same in an ir that ends with the call; `m` is for its memory, the decisions are copied to
+    `to`. False too: a step failed. Raises where memory runs out, or a law is at fault. */
+bool codegen_predict_apart(const mem *m, const node *sink, const codegen_options *o, arena *to,
+                           decision_list *made, double *ns);
+
 /** lower/lower_binders.c: STAGE and FOLD become storage, stores and loops; stage K to stage L. */
 const node *codegen_lower(ir *g, const node *sink);
 

@@ -3,7 +3,6 @@
 #include "tune/kernel_candidates.h"
 
 #include "base/random.h"
-#include "ir/transform/copy_graph.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,40 +13,16 @@ static const double most_predicted = 1.5;
 /** Random schedules that are tried to find some that are new. */
 enum { DRAWS = 48 };
 
-typedef struct prediction {
-  const kernel_candidates *k;
-  ir *g;
-  const decision_list *wanted; /* NULL: what compiling finds */
-  decision_list made;          /* in the arena of the candidates */
-  double ns;
-  bool is_made;
-} prediction;
-
-static void predict_body(void *arg) {
-  prediction *p = arg;
-  const node *sink = p->k->sink;
-  codegen_options o = p->k->options;
-  decision_list made;
-  o.decisions = p->wanted;
-  ir_copy(p->g, ir_arena(p->g), &sink, 1, NULL, NULL, &sink);
-  p->is_made = codegen_predict(p->g, sink, &o, &made, &p->ns);
-  if (p->is_made) p->made = decisions_copy(p->k->arena, &made);
-}
-
-/** Runs the steps of the scheduler; false: they failed. Want of memory raises. */
+/** Runs the steps of the scheduler; `wanted` NULL: those that compiling finds. False: they failed.
+ */
 static bool predict(kernel_candidates *k, const decision_list *wanted, decision_list *made,
                     double *ns) {
-  diag *d = k->arena->diag;
-  prediction p = {.k = k, .g = ir_new(k->arena->mem, d, false), .wanted = wanted};
-  if (!p.g) diag_raise(d, TN_ERR_MEMORY, "out of memory");
-  tn_status s = diag_catch(d, predict_body, &p);
-  ir_free(p.g);
-  if (s == TN_ERR_MEMORY) diag_rethrow(d);
+  codegen_options o = k->options;
+  o.decisions = wanted;
   k->n_predicted++;
-  *made = p.made;
-  *ns = p.ns;
-  if (s == TN_OK && p.is_made && p.ns < k->best) k->best = p.ns;
-  return s == TN_OK && p.is_made;
+  if (!codegen_predict_apart(k->arena->mem, k->sink, &o, k->arena, made, ns)) return false;
+  if (*ns < k->best) k->best = *ns;
+  return true;
 }
 
 static bool has_alternatives(const decision_list *d) {

@@ -5,6 +5,7 @@
 #include "codegen/choose/choice.h"
 #include "codegen/codegen.h"
 #include "ir/text/sink_text.h"
+#include "ir/transform/copy_graph.h"
 #include "ir/verify/verify_graph.h"
 #include "laws/kernel_schedule.h"
 
@@ -89,6 +90,37 @@ bool codegen_predict(ir *g, const node *sink, const codegen_options *o, decision
   choice c = begin_choice(g, codegen_simplify(g, sink, o), o);
   decision_list wanted = o->decisions ? *o->decisions : choice_search(&c);
   return choice_try(&c, &wanted, made, ns);
+}
+
+typedef struct prediction {
+  ir *g;
+  const node *sink;
+  const codegen_options *options;
+  arena *to;
+  decision_list *made;
+  double *ns;
+  bool is_made;
+} prediction;
+
+static void predict_body(void *arg) {
+  prediction *p = arg;
+  decision_list made;
+  ir_copy(p->g, ir_arena(p->g), &p->sink, 1, NULL, NULL, &p->sink);
+  p->is_made = codegen_predict(p->g, p->sink, p->options, &made, p->ns);
+  if (p->is_made) *p->made = decisions_copy(p->to, &made);
+}
+
+bool codegen_predict_apart(const mem *m, const node *sink, const codegen_options *o, arena *to,
+                           decision_list *made, double *ns) {
+  diag *d = to->diag;
+  prediction p = {
+      .g = ir_new(m, d, false), .sink = sink, .options = o, .to = to, .made = made, .ns = ns};
+  if (!p.g) diag_raise(d, TN_ERR_MEMORY, "out of memory");
+  tn_status status = diag_catch(d, predict_body, &p);
+  ir_free(p.g);
+  if (status == TN_ERR_MEMORY || status == TN_ERR_INTERNAL) diag_rethrow(d);
+  if (status) diag_clear(d);
+  return !status && p.is_made;
 }
 
 static const node *schedule_kernel(ir *g, const node *sink, const codegen_options *o) {
