@@ -6,23 +6,6 @@
 
 #include <string.h>
 
-static void check_channels(onnx_call *c, const node *x, const node *channels) {
-  builder *b = onnx_builder(c);
-  if (channels != x->dims[1])
-    onnx_fail(c, TN_ERR_SHAPE, "the input has %s channels, but the weights expect %s",
-              size_text(b, x->dims[1]), size_text(b, channels));
-}
-
-static tn_conv_desc conv_desc(const windows *w, int64_t groups) {
-  tn_conv_desc d = TN_CONV_DESC_INIT;
-  memcpy(d.stride, w->stride, sizeof d.stride);
-  memcpy(d.dilation, w->dilation, sizeof d.dilation);
-  memcpy(d.pad_low, w->low, sizeof d.pad_low);
-  memcpy(d.pad_high, w->high, sizeof d.pad_high);
-  d.groups = groups;
-  return d;
-}
-
 /** The bias; no node: absent. */
 static value read_bias(const onnx_call *c) {
   return onnx_has_input(c, 2) ? onnx_input(c, 2) : (value){0};
@@ -32,8 +15,8 @@ static value convolve(onnx_call *c, value x, value w, value bias) {
   builder *b = onnx_builder(c);
   windows win = window_attributes_read(c, x.node, w.node);
   window_attributes_pad(c, &win, x.node);
-  tn_conv_desc d = conv_desc(&win, onnx_int_attribute(c, "group", 1));
-  if (d.groups >= 1) check_channels(c, x.node, ix_scale(b->ir, w.node->dims[1], d.groups));
+  tn_conv_desc d = window_conv_desc(c, &win);
+  if (d.groups >= 1) window_check_channels(c, x.node, ix_scale(b->ir, w.node->dims[1], d.groups));
   return build_conv(b, x, w, bias, &d);
 }
 
@@ -125,8 +108,8 @@ void onnx_ConvTranspose(onnx_call *c) {
     compute_cropping(c, &win, x.node, shape ? output_size : NULL, output_pad);
   else
     window_attributes_pad(c, &win, x.node);
-  tn_conv_desc d = conv_desc(&win, onnx_int_attribute(c, "group", 1));
+  tn_conv_desc d = window_conv_desc(c, &win);
   memcpy(d.output_pad, output_pad, sizeof output_pad);
-  check_channels(c, x.node, w.node->dims[0]);
+  window_check_channels(c, x.node, w.node->dims[0]);
   c->outputs[0] = build_conv_transpose(b, x, w, read_bias(c), &d);
 }

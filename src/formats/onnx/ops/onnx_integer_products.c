@@ -101,30 +101,21 @@ static value pad_with_zero_point(onnx_call *c, value x, const windows *win, size
   return value_of(padded);
 }
 
-static tn_conv_desc conv_desc(onnx_call *c, const windows *win) {
-  tn_conv_desc d = TN_CONV_DESC_INIT;
-  memcpy(d.stride, win->stride, sizeof d.stride);
-  memcpy(d.dilation, win->dilation, sizeof d.dilation);
-  d.groups = onnx_int_attribute(c, "group", 1);
-  return d;
-}
-
 /** Convolves x less its zero point, a number, with w less its own, a number or one an output. */
 static value convolve(onnx_call *c, operand x, operand w) {
   builder *b = onnx_builder(c);
   value l = read_integers(c, x.x), r = read_integers(c, w.x);
   windows win = window_attributes_read(c, l.node, r.node);
   window_attributes_pad(c, &win, l.node);
-  tn_conv_desc d = conv_desc(c, &win);
+  tn_conv_desc d = window_conv_desc(c, &win);
   value p = read_zero_point(c, x.zero), q = along_axis(c, read_zero_point(c, w.zero), 1 + win.n);
   if (p.node && p.node->rank) p = build_cast(b, onnx_scalar_input(c, x.zero), DT_I32);
-  if (d.groups >= 1 && ix_scale(b->ir, r.node->dims[1], d.groups) != l.node->dims[1])
-    onnx_fail(c, TN_ERR_SHAPE, "the input has %s channels, but the weights expect %s",
-              size_text(b, l.node->dims[1]),
-              size_text(b, ix_scale(b->ir, r.node->dims[1], d.groups)));
+  if (d.groups >= 1) window_check_channels(c, l.node, ix_scale(b->ir, r.node->dims[1], d.groups));
   r = build_cast(b, subtract(b, r, q), DT_I32);
-  value y = build_conv(b, build_cast(b, pad_with_zero_point(c, l, &win, x.zero), DT_I32), r,
-                       (value){0}, &d);
+  l = build_cast(b, pad_with_zero_point(c, l, &win, x.zero), DT_I32);
+  memset(d.pad_low, 0, sizeof d.pad_low);
+  memset(d.pad_high, 0, sizeof d.pad_high);
+  value y = build_conv(b, l, r, (value){0}, &d);
   if (!p.node) return y;
   value sums = sum_over(b, r, 1, r.node->rank); /* (M, 1, …) */
   sizes s = {.rank = 1 + win.n};

@@ -2,6 +2,9 @@
    auto_pad; checked, with SAME padding computed. */
 #include "formats/onnx/ops/window_attributes.h"
 
+#include "formats/onnx/ops/onnx_builders.h"
+#include "tensor/ops/operators.h"
+
 #include <string.h>
 
 void window_attributes_list(const onnx_call *c, const char *name, size_t n, int64_t *list) {
@@ -103,4 +106,21 @@ void window_attributes_pad(onnx_call *c, windows *w, const node *x) {
     if (mode != AUTO_PAD_NOTSET)
       window_split_pads(w, i, same_pads(c, w, x->dims[2 + i], i), mode == AUTO_PAD_SAME_LOWER);
   }
+}
+
+tn_conv_desc window_conv_desc(const onnx_call *c, const windows *w) {
+  tn_conv_desc d = TN_CONV_DESC_INIT;
+  memcpy(d.stride, w->stride, sizeof d.stride);
+  memcpy(d.dilation, w->dilation, sizeof d.dilation);
+  memcpy(d.pad_low, w->low, sizeof d.pad_low);
+  memcpy(d.pad_high, w->high, sizeof d.pad_high);
+  d.groups = onnx_int_attribute(c, "group", 1);
+  return d;
+}
+
+void window_check_channels(onnx_call *c, const node *x, const node *channels) {
+  builder *b = onnx_builder(c);
+  if (channels != x->dims[1])
+    onnx_fail(c, TN_ERR_SHAPE, "the input has %s channels, but the weights expect %s",
+              size_text(b, x->dims[1]), size_text(b, channels));
 }

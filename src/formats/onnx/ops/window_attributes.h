@@ -4,6 +4,8 @@
 
 #include "formats/onnx/importer/importer.h"
 
+#include <tenon/ops.h>
+
 enum { WINDOW_AXES = 3 };
 
 /** One entry for each spatial axis of x (N, C, D…). */
@@ -23,6 +25,12 @@ void window_attributes_pad(onnx_call *c, windows *w, const node *x);
 
 /** Reads a list attribute of `n` elements; if it is absent, the list keeps its defaults. */
 void window_attributes_list(const onnx_call *c, const char *name, size_t n, int64_t *list);
+
+/** The descriptor of a convolution with these windows and the attribute `group`. */
+tn_conv_desc window_conv_desc(const onnx_call *c, const windows *w);
+
+/** Raises TN_ERR_SHAPE unless x has the channels that weights expect. */
+void window_check_channels(onnx_call *c, const node *x, const node *channels);
 
 /** Modes of attribute auto_pad. */
 typedef enum auto_pad_mode {
