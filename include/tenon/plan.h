@@ -85,12 +85,12 @@ typedef struct tn_port {
       max[TN_MAX_RANK];          /**< bounds of each size, inclusive; equal for a number */
   int32_t variable[TN_MAX_RANK]; /**< -1 for a number, else the number of its variable: sizes with
                                     the same one are equal in every run, across all ports */
+  bool is_deciding; /**< elements of this input of a model decide on shapes or branches: other ones
+                       are compiled anew */
 } tn_port;
 
-#define TN_PORT_INIT                                                         \
-  {                                                                          \
-    sizeof(tn_port), NULL, {TN_UNDEFINED, {0, {0}}}, {NULL}, {0}, {0}, { 0 } \
-  }
+#define TN_PORT_INIT \
+  { sizeof(tn_port), NULL, {TN_UNDEFINED, {0, {0}}}, {NULL}, {0}, {0}, {0}, false }
 
 /** Describes the `i`-th input or output of a plan: outputs in the order of tn_plan_compile, inputs
     in a fixed order of the plan's own; an input that nothing reads is none. Strings live as long as

@@ -326,9 +326,11 @@ static void check_plan(tuner *t) {
 static void check_store(tuner *t) {
   const tuned_store *store = t->binding->context->tuned;
   if (!store)
-    diag_raise(t->diag, TN_ERR_IO,
-               "%.400s: there is no file of tuned schedules, as it or the disk cache is off",
-               t->binding->plan->title);
+    diag_raise(
+        t->diag, TN_ERR_IO,
+        "%.400s: there is no file for tuned schedules: TENON_TUNED or TENON_CACHE turns it off; "
+        "name one (tune -o FILE, tn_open_desc.tuned)",
+        t->binding->plan->title);
   t->info->file = tuned_store_path(store);
 }
 

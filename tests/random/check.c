@@ -14,6 +14,7 @@
 #include "ir/verify/verify_graph.h"
 #include "laws/laws.h"
 #include "random.h"
+#include "runtime/kernel_prices.h"
 #include "schedule/schedule.h"
 #include "schedules.h"
 #include "support/interp_kernel.h"
@@ -102,6 +103,7 @@ typedef struct run {
   str lines; /* chosen laws as text */
   rng rng;
   rng prices;            /* of kernels */
+  kernel_prices *built;  /* those of an executable's build; NULL: random ones, or none */
   VEC(interp_var) trips; /* indices of the open loops */
   bool has_loops;
   void **results; /* programs_body */
@@ -187,26 +189,31 @@ static double random_price(void *user, const node *kernel, bool is_searched) {
   return (double)rng_below(&x->prices, 1000000);
 }
 
+/** Executables group by the prices of their kernels. */
+static kernel_pricing pricing_of(run *x) {
+  if (x->built) return (kernel_pricing){kernel_prices_price, x->built};
+  return (kernel_pricing){x->g->seed % 2 ? random_price : NULL, x};
+}
+
 static void make_schedule(run *x) {
   tensor_passes passes = {.a = x->a};
   node_list order = topo_sort(x->a, x->g->roots, x->g->n_roots, NULL, NULL);
   for (size_t i = 0; i < order.n; i++) x->has_loops |= order.at[i]->op == OP_LOOP;
   report_stage(x->r, "schedule");
-  x->s =
-      schedule_make(x->k, &(schedule_request){.roots = x->g->roots,
-                                              .n_roots = x->g->n_roots,
-                                              .may_overwrite = graph_may_overwrite,
-                                              .observer.after = after_schedule,
-                                              .observer.user = &passes,
-                                              .math = x->g->math,
-                                              .pricing = {x->g->seed % 2 ? random_price : NULL, x},
-                                              .target.vector = x->lowered->vector_bytes,
-                                              .target.arguments = x->lowered->arguments,
-                                              .target.scratch = x->lowered->scratch,
-                                              .target.hardware = x->lowered->hardware,
-                                              .search.policy = x->policy,
-                                              .search.seed = x->g->seed,
-                                              .search.is_without_places = x->without});
+  x->s = schedule_make(x->k, &(schedule_request){.roots = x->g->roots,
+                                                 .n_roots = x->g->n_roots,
+                                                 .may_overwrite = graph_may_overwrite,
+                                                 .observer.after = after_schedule,
+                                                 .observer.user = &passes,
+                                                 .math = x->g->math,
+                                                 .pricing = pricing_of(x),
+                                                 .target.vector = x->lowered->vector_bytes,
+                                                 .target.arguments = x->lowered->arguments,
+                                                 .target.scratch = x->lowered->scratch,
+                                                 .target.hardware = x->lowered->hardware,
+                                                 .search.policy = x->policy,
+                                                 .search.seed = x->g->seed,
+                                                 .search.is_without_places = x->without});
   for (size_t i = 0; i < x->s->buffers.n; i++)
     *(x->policy == FUSION_RANDOM ? &check_places_at_random : &check_places_by_cost) +=
         x->s->buffers.at[i].n_places;
@@ -700,7 +707,11 @@ static void run_program(run *x, size_t i) {
 
 static void programs_body(void *arg) {
   run *x = arg;
+  kernel_prices prices;
+  kernel_prices_init(&prices, x->k, x->lowered, x->g->math);
+  x->built = &prices;
   make_schedule(x);
+  kernel_prices_free(&prices);
   if (failed(x)) return;
   make_memory(x);
   run_steps(x, 0, x->s->steps.n, run_program);

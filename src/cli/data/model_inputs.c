@@ -75,7 +75,9 @@ const char *const *model_inputs_match_ports(command *c, const char *option, cons
 
 /** The parsed VALUE of an input. */
 typedef struct input_spec {
-  const char *file; /* NULL: filled */
+  const char *file; /* NULL: elements or a fill */
+  const char *text; /* of a list of elements; NULL: there is none */
+  const double *elements;
   fill_kind fill;
   bool has_shape;
   tn_shape shape;
@@ -108,10 +110,57 @@ static bool resembles_shape(const char *text) {
   return text[strspn(text, "-x")] && !text[strspn(text, "-0123456789x")];
 }
 
-/** Parses a fill, a shape or "fill:shape"; any other text is a file name. */
+/** Elements as "[[1, 2], [3, 4]]" gives them. */
+typedef struct element_list {
+  VEC(double) at;
+  tn_shape shape;
+} element_list;
+
+static const char *skip_spaces(const char *text) { return text + strspn(text, " "); }
+
+/** Parses an element; returns the text behind it, NULL: there is none. */
+static const char *parse_element(command *c, const char *text, element_list *l) {
+  char *end;
+  double value = strtod(text, &end);
+  for (int truth = 0; truth < 2; truth++) {
+    size_t n = strlen(truth ? "true" : "false");
+    if (!strncmp(text, truth ? "true" : "false", n)) value = truth, end = (char *)text + n;
+  }
+  vec_push(&c->arena, &l->at, value);
+  return end == text ? NULL : end;
+}
+
+/** Parses a list at an axis, or an element behind the last; returns the text behind it, NULL: there
+    is none, or lists differ in length or depth. */
+static const char *parse_list(command *c, const char *text, int32_t axis, element_list *l) {
+  int64_t n = 0;
+  bool is_first = l->at.n == 0 && l->shape.rank == axis;
+  if (*text != '[') return axis == l->shape.rank ? parse_element(c, text, l) : NULL;
+  if (is_first && axis < TN_MAX_RANK) l->shape.rank++;
+  if (axis >= l->shape.rank) return NULL;
+  for (text = skip_spaces(text + 1); *text != ']'; n++) {
+    text = parse_list(c, text, axis + 1, l);
+    if (text) text = skip_spaces(text);
+    if (!text || (*text != ',' && *text != ']')) return NULL;
+    if (*text == ',') text = skip_spaces(text + 1);
+  }
+  if (is_first) l->shape.size[axis] = n;
+  return l->shape.size[axis] == n ? text + 1 : NULL;
+}
+
+static input_spec parse_elements(command *c, const char *text) {
+  element_list *l = arena_calloc(&c->arena, 1, sizeof *l);
+  const char *end = parse_list(c, text, 0, l);
+  if (!end || *end)
+    command_usage_error(c, "--input: \"%s\" is no list of elements, as [3, 4] or [[1], [2]]", text);
+  return (input_spec){.text = text, .elements = l->at.at, .has_shape = true, .shape = l->shape};
+}
+
+/** Parses a list of elements, a fill, a shape or "fill:shape"; any other text is a file name. */
 static input_spec parse_spec(command *c, const char *text) {
   input_spec o = {.fill = FILL_RANDOM};
   bool is_shape = resembles_shape(text);
+  if (*text == '[' && !file_exists(text)) return parse_elements(c, text);
   if (parse_shape(text, &o.shape)) {
     o.has_shape = true;
     return o;
@@ -191,10 +240,19 @@ static void add_input(input_builder *k, const char *text) {
   const tn_port *port = &k->ports.at[i];
   const input_spec o = k->specs[i] =
       text ? parse_spec(k->c, text) : (input_spec){.fill = FILL_RANDOM};
-  model_input in = {.name = port->name, .from = o.file ? o.file : fills[o.fill], .file = o.file};
+  const char *from = o.file ? o.file : o.text ? o.text : fills[o.fill];
+  model_input in = {.name = port->name, .from = from, .file = o.file};
+  bool is_scalar = o.text && !port->type.shape.rank && o.shape.rank == 1 && o.shape.size[0] == 1;
+  if (is_scalar) k->specs[i].shape = TN_SCALAR;
   if (o.file) in.value = host_array_load(k->c, o.file, TN_FILE_NPY, port->type.dtype);
   vec_push(&k->c->arena, &k->inputs, in);
   if (o.file || o.has_shape) record_sizes(k, port, o.file ? &in.value.shape : &o.shape);
+  if (port->is_deciding && !o.file && !o.text)
+    command_print_note(
+        k->c,
+        "input %s: its elements decide on shapes or branches, and are %s; give them, "
+        "for example --input '%s=[2]'",
+        port->name, from, port->name);
 }
 
 /** Chooses the shape of an input without one: varying sizes are those of other inputs, or else the
@@ -222,11 +280,20 @@ static tn_shape choose_shape(input_builder *k, const tn_port *port) {
   return shape;
 }
 
+static void set_elements(host_array *a, const double elements[]) {
+  size_t size = tn_dtype_size(a->dtype);
+  for (size_t i = 0; i < a->elements; i++)
+    tn_element_set(a->dtype, (char *)a->data + i * size, elements[i]);
+}
+
 static void fill_input(input_builder *k, size_t i, uint64_t *seed) {
   model_input *in = &k->inputs.at[i];
   if (in->file) return;
   in->value = host_array_alloc(k->c, in->name, in->value.dtype, in->value.shape);
-  host_array_fill(&in->value, k->specs[i].fill, seed);
+  if (k->specs[i].text)
+    set_elements(&in->value, k->specs[i].elements);
+  else
+    host_array_fill(&in->value, k->specs[i].fill, seed);
 }
 
 static void check_standard_input(command *c, const char *const values[], size_t n) {

@@ -8,15 +8,16 @@
 /** Syntax of --input, for tables of options. */
 #define INPUT_OPTION_VALUE "NAME=VALUE"
 #define INPUT_OPTION_HELP                                                          \
-  "set input NAME to a .npy file (- is standard input), a fill (random, ones,\n"   \
-  "zeros), a shape (4x3x224x224) or both (ones:4x3x224); other inputs are\n"       \
+  "set input NAME to a .npy file (- is standard input), its elements ([2, 3] or\n" \
+  "[[1], [2]]; [5] is a scalar too), a fill (random, ones, zeros), a shape\n"      \
+  "(4x3x224x224; 4 is a list of four) or both (ones:4x3x224); other inputs are\n"  \
   "random; their varying sizes follow from the other inputs, or else are the\n"    \
   "smallest allowed, at least 1; a model that cannot be loaded for all sizes is\n" \
   "loaded for those of the given inputs; repeatable"
 
 typedef struct model_input {
   const char *name; /* of the input */
-  const char *from; /* "random", "ones", "zeros" or the path of its file */
+  const char *from; /* "random", "ones", "zeros", its elements or the path of its file */
   const char *file; /* the path of its file; NULL: filled */
   host_array value;
 } model_input;

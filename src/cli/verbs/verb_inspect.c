@@ -32,7 +32,7 @@ typedef struct inspected_port {
   int64_t rank;             /* -1: unknown */
   const int64_t *sizes;     /* -1: not constant */
   const char *const *names; /* of sizes that are not constant; "": none */
-  bool is_weight;
+  bool is_weight, is_deciding;
   const char *declared; /* the file's type if it contradicts the model's, else NULL */
 } inspected_port;
 
@@ -122,6 +122,7 @@ static void correct_ports(inspection *x, const tn_model *m, tn_port_kind kind,
     while (k < ports->n && strcmp(ports->at[k].name, port.name) != 0) k++;
     if (tn_model_file_port(x->file, kind, k, &declared) != TN_OK) return;
     inspected_port *to = &ports->at[k];
+    to->is_deciding = port.is_deciding;
     if (!fits_declaration(&declared, &port)) {
       to->declared = declared.type;
       to->dtype = tn_dtype_name(port.type.dtype);
@@ -229,6 +230,7 @@ static void print_ports(inspection *x, const char *title, const inspected_ports 
     size_t n = text_columns(name);
     printf("  %s%*s  %s", name, (int)(n < width ? width - n : 0), "", text_escape(a, p->type));
     if (p->declared) printf(", but the file declares %s", text_escape(a, p->declared));
+    if (p->is_deciding) printf(", its elements decide on shapes or branches");
     puts("");
   }
 }
@@ -322,6 +324,7 @@ static json_t *json_ports(inspection *x, const inspected_ports *ports) {
                              text_json(a, p->type), "dtype", text_json(a, p->dtype), "shape",
                              p->rank >= 0 ? json_shape(x, p) : json_null());
     if (p->declared) json_object_set_new(port, "declared", text_json(a, p->declared));
+    if (p->is_deciding) json_object_set_new(port, "deciding", json_true());
     json_array_append_new(list, port);
   }
   return list;

@@ -190,6 +190,7 @@ tn_status tn_model_port(const tn_model *m, tn_port_kind kind, size_t i, tn_port 
     found.max[k] = x->dims[k]->hi;
     found.variable[k] = m->graph.size_numbers[i][k];
   }
+  found.is_deciding = kind == TN_PORT_INPUT && m->graph.is_late && m->graph.deciding[i];
   diag unreported = {0};
   return descriptor_write(&unreported, port, &found, sizeof found, "tn_port");
 }

@@ -197,6 +197,12 @@ static const int64_t *find_given_sizes(const import *m, const char *name) {
 
 static void add_input(graph_import *k, const onnx_value *v) {
   import *m = k->m;
+  bool is_other = v->type.kind != ONNX_TYPE_TENSOR && v->type.kind != ONNX_TYPE_NONE;
+  if (is_other)
+    diag_raise(
+        m->b.diag, TN_ERR_UNSUPPORTED,
+        "input '%.200s' is a sequence, an optional value or a map; a model takes tensors alone",
+        v->name);
   if (v->type.kind != ONNX_TYPE_TENSOR || !v->type.has_shape)
     diag_raise(m->b.diag, TN_ERR_UNSUPPORTED,
                "input '%.200s' is not a tensor of known rank; export the model with the shapes of "
