@@ -51,6 +51,32 @@ bool plan_key_is(const cache_key *k);
     compiler's fingerprint (`stamp`), the target and build_id; no kernel's key equals it. In the
     arena. */
 cache_key compiler_identity_key_make(arena *a, const device_target *t, const char *stamp);
+bool compiler_identity_key_is(const cache_key *k);
+
+/** The same with imported_stamp in place of a fingerprint, for a target as keys have it: the
+    identity of the compiler that made imported kernels. In the arena. */
+cache_key imported_identity_key_make(arena *a, const void *target_key, size_t bytes);
+extern const char imported_stamp[];
+
+/** The part of keys that is a target's: build_id, the backend's name, the target with its
+    capabilities and hardware, the renderer, the compiler. In the arena. */
+str target_key_make(arena *a, const device_target *t);
+
+/** The beginning of a key of a kernel, a plan or a compiler identity, in place. */
+typedef struct cache_key_parts {
+  bool is_plan, is_compiler;
+  const char *build, *backend, *target, *renderer, *compiler;
+  tn_hardware hardware;
+  const char *target_key; /* as of target_key_make */
+  size_t target_key_bytes;
+  const char *rest; /* of a kernel: the identity of its compiler; of an identity: the stamp */
+} cache_key_parts;
+
+/** Reads a key; false if it is malformed. */
+bool cache_key_read(const void *data, size_t bytes, cache_key_parts *p);
+
+/** The key of these bytes, which it refers to. */
+cache_key cache_key_of(const void *data, size_t bytes);
 
 /** The hash of keys (128 bits of XXH3), of any bytes. */
 void cache_keys_hash(const void *data, size_t bytes, uint64_t hash[2]);

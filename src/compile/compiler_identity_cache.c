@@ -82,8 +82,13 @@ static const char *ask_compiler(const compiler_identity_request *q, void *compil
 
 static void *open_compiler(const compiler_identity_request *q) {
   void *compiler;
-  if (device_target_open_compiler(q->target, &compiler, q->arena->diag))
-    diag_rethrow(q->arena->diag);
+  diag *d = q->arena->diag;
+  if (device_target_open_compiler(q->target, &compiler, d)) {
+    if (q->target->stated_identity)
+      diag_prefix(d, "the cache does not hold all kernels of this: export one after running it "
+                     "(tenon cache --export), or install a compiler");
+    diag_rethrow(d);
+  }
   return compiler;
 }
 

@@ -170,7 +170,7 @@ static int open_file(disk_cache *k, int folder, const char *name) {
 void disk_cache_reject(disk_cache *k, const cache_key *key, const char *why) {
   char name[DISK_CACHE_NAME_BYTES];
   int folder = open_folder(k);
-  disk_cache_file_name(key->hash, plan_key_is(key), name);
+  disk_cache_file_name(key, name);
   if (folder >= 0) reject_file(k, folder, name, why);
 }
 
@@ -179,7 +179,7 @@ bool disk_cache_read(disk_cache *k, const cache_key *key, disk_cache_file *f) {
   *f = (disk_cache_file){0};
   int folder = open_folder(k);
   if (folder < 0) return false;
-  disk_cache_file_name(key->hash, plan_key_is(key), name);
+  disk_cache_file_name(key, name);
   int fd = open_file(k, folder, name);
   if (fd < 0) return false;
   const char *why = read_file(k, fd, f);
@@ -190,15 +190,26 @@ bool disk_cache_read(disk_cache *k, const cache_key *key, disk_cache_file *f) {
   return false;
 }
 
+bool disk_cache_read_name(disk_cache *k, int folder, const char *name, disk_cache_file *f) {
+  *f = (disk_cache_file){0};
+  int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return false;
+  const char *why = read_file(k, fd, f);
+  close(fd);
+  if (!why && f->data) return true;
+  disk_cache_free_file(k, f);
+  return false;
+}
+
 /* Writing. */
 
 /** Writes the data under each name: one file with hard links, where the system has them. */
 static bool write_names(int folder, const cache_key *const keys[], size_t n, const str *data) {
   char first[DISK_CACHE_NAME_BYTES], name[DISK_CACHE_NAME_BYTES];
   const write_part all = {data->at, data->n};
-  disk_cache_file_name(keys[0]->hash, plan_key_is(keys[0]), first);
+  disk_cache_file_name(keys[0], first);
   for (size_t i = 0; i < n; i++) {
-    disk_cache_file_name(keys[i]->hash, plan_key_is(keys[i]), name);
+    disk_cache_file_name(keys[i], name);
     if ((i && write_hard_link(folder, first, name)) || write_atomic(folder, name, 0600, &all, 1))
       continue;
     if (errno != ENOENT && /* another process cleared the cache meanwhile */

@@ -29,6 +29,10 @@ const char *disk_cache_path(const disk_cache *k, diag *d);
 bool disk_cache_read(disk_cache *k, const cache_key *key, disk_cache_file *f);
 void disk_cache_free_file(disk_cache *k, disk_cache_file *f);
 
+/** Reads a file of a name in a folder, the cache's, that the caller opened; false if it cannot be
+    used, and then leaves it alone. */
+bool disk_cache_read_name(disk_cache *k, int folder, const char *name, disk_cache_file *f);
+
 /** Warns that the content of a key's file is wrong, and removes the file. */
 void disk_cache_reject(disk_cache *k, const cache_key *key, const char *why);
 

@@ -21,12 +21,16 @@
 
 /* Names. */
 
-static const char suffix[] = ".tenon", plan_suffix[] = ".plan.tenon";
+static const char suffix[] = ".tenon", plan_suffix[] = ".plan.tenon",
+                  compiler_suffix[] = ".compiler.tenon";
 enum { DIGITS = 32 };
 
-void disk_cache_file_name(const uint64_t hash[2], bool is_plan, char name[DISK_CACHE_NAME_BYTES]) {
-  snprintf(name, DISK_CACHE_NAME_BYTES, "%016" PRIx64 "%016" PRIx64 "%s", hash[0], hash[1],
-           is_plan ? plan_suffix : suffix);
+void disk_cache_file_name(const cache_key *key, char name[DISK_CACHE_NAME_BYTES]) {
+  snprintf(name, DISK_CACHE_NAME_BYTES, "%016" PRIx64 "%016" PRIx64 "%s", key->hash[0],
+           key->hash[1],
+           plan_key_is(key)                ? plan_suffix
+           : compiler_identity_key_is(key) ? compiler_suffix
+                                           : suffix);
 }
 
 static bool is_named(const char *name, const char *end) {
@@ -34,7 +38,11 @@ static bool is_named(const char *name, const char *end) {
 }
 
 static bool names_plan(const char *name) { return is_named(name, plan_suffix); }
-static bool is_entry(const char *name) { return is_named(name, suffix) || names_plan(name); }
+static bool names_compiler(const char *name) { return is_named(name, compiler_suffix); }
+
+static bool is_entry(const char *name) {
+  return is_named(name, suffix) || names_plan(name) || names_compiler(name);
+}
 
 static bool is_temporary(const char *name) {
   char of[DISK_CACHE_NAME_BYTES];
@@ -126,6 +134,34 @@ tn_status disk_cache_count(int fd, const mem *m, disk_cache_usage *u, diag *d) {
   listing l;
   tn_status status = begin_listing(&l, fd, m, d);
   *u = count_usage(&l);
+  end_listing(&l);
+  return status;
+}
+
+typedef struct naming {
+  const listing *l;
+  bool compilers;
+  arena *arena;
+  disk_cache_names *names;
+} naming;
+
+static void add_names(void *arg) {
+  naming *w = arg;
+  const listing *l = w->l;
+  w->names->at = arena_alloc(w->arena, (l->all.n + 1) * sizeof *w->names->at);
+  for (size_t i = 0; i < l->all.n; i++) {
+    const char *name = l->all.at[i].name;
+    if (l->all.at[i].is_temporary || is_same_file(l, i)) continue;
+    if (w->compilers && !names_compiler(name)) continue;
+    w->names->at[w->names->n++] = arena_printf(w->arena, "%s", name);
+  }
+}
+
+tn_status disk_cache_list(int fd, bool compilers, arena *a, disk_cache_names *names, diag *d) {
+  listing l;
+  *names = (disk_cache_names){0};
+  tn_status status = begin_listing(&l, fd, a->mem, d);
+  if (!status) status = diag_catch(d, add_names, &(naming){&l, compilers, a, names});
   end_listing(&l);
   return status;
 }

@@ -6,14 +6,25 @@
 
 #include "base/diag.h"
 #include "base/mem.h"
+#include "compile/cache_keys.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum { DISK_CACHE_NAME_BYTES = 72 };
 
-/** The name of the file for the hash of a key, which is a plan's or another. */
-void disk_cache_file_name(const uint64_t hash[2], bool is_plan, char name[DISK_CACHE_NAME_BYTES]);
+/** The name of the file for a key: its hash, and what it is a key of. */
+void disk_cache_file_name(const cache_key *key, char name[DISK_CACHE_NAME_BYTES]);
+
+/** Names of files. */
+typedef struct disk_cache_names {
+  const char **at;
+  size_t n;
+} disk_cache_names;
+
+/** Lists one name of each file of the cache, least recently used first, in the arena; with
+    `compilers` those of compiler identities alone. */
+tn_status disk_cache_list(int fd, bool compilers, arena *a, disk_cache_names *names, diag *d);
 
 typedef struct disk_cache_usage {
   uint64_t entries; /* names: one for each kernel, plan and compiler identity */

@@ -367,14 +367,24 @@ static bool may_use_disk(const executable_request *r) {
          !(r->dump && r->dump->pass);
 }
 
+/** Finds the plan on disk, of the target or an alternative; *graph is the target's. */
+static bool find_plan(build_state *m, plan_cache_graph *graph) {
+  executable_request r = *m->request;
+  for (; r.target; r.target = r.target->alternative) {
+    plan_cache_graph g = plan_cache_graph_of(ir_arena(m->g), &r);
+    if (r.target == m->request->target) *graph = g;
+    if (plan_cache_find(m->p, &r, &g)) return true;
+  }
+  return false;
+}
+
 static void build_body(void *arg) {
   build_state *m = arg;
   const executable_request *r = m->request;
   bool uses_disk = may_use_disk(r);
-  plan_cache_graph graph;
+  plan_cache_graph graph = {0};
   m->p->name = arena_copy(&m->p->arena, r->name, strlen(r->name) + 1);
-  if (uses_disk) graph = plan_cache_graph_of(ir_arena(m->g), r);
-  if (uses_disk && plan_cache_find(m->p, r, &graph)) {
+  if (uses_disk && find_plan(m, &graph)) {
     log_line(r->logger, r->reports, TN_LOG_DEBUG, "plan %.160s: found on disk", r->name);
     report_progress(m, m->p->n_programs, m->p->n_programs);
     return;

@@ -469,6 +469,86 @@ class Cache(Case):
         self.assertEqual(self.show()["plans"], 1)
 
 
+    def layers(self):
+        """Makes a model with weights, and its input; returns both paths and the output."""
+        w = np.arange(64 * 16, dtype=np.float32).reshape(64, 16) % 7 - 3
+        x = np.arange(4 * 64, dtype=np.float32).reshape(4, 64) % 5 - 2
+        path = model(self.file("layers.onnx"),
+                     [helper.make_node("MatMul", ["x", "w"], ["m"]),
+                      helper.make_node("Relu", ["m"], ["y"])],
+                     [value("x", TensorProto.FLOAT, (4, 64))],
+                     [value("y", TensorProto.FLOAT, (4, 16))],
+                     initializer=[onnx.numpy_helper.from_array(w, "w")])
+        return path, self.array("x.npy", x), np.maximum(x @ w, 0)
+
+    def run_layers(self, env):
+        path, x, y = self.layers()
+        tenon("run", path, "--input", f"x={x}", "--output", f"y={self.file('out.npy')}", env=env)
+        np.testing.assert_array_equal(np.load(self.file("out.npy")), y)
+        done = tenon("bench", path, "--repeat", "1", "--json", env=env)
+        return json.loads(done.stdout)["compiled"]
+
+    def without_compiler(self, **changes):
+        env = {**self.env, "PATH": "/none", "TENON_LLVM": "off", "TENON_TUNED": "off", **changes}
+        for name in "CC", "TENON_CC", "TENON_PAIR", "TENON_CPU":
+            env.pop(name, None)
+        return {**env, **changes}
+
+    def test_an_exported_cache_runs_without_a_compiler(self):
+        frozen = self.file("kernels.frozen")
+        self.env["TENON_TUNED"] = "off"
+        self.run_layers(self.env)
+        told = json.loads(tenon("cache", "--export", frozen, "--json", env=self.env).stdout)
+        self.assertEqual((told["file"], told["bytes"]), (str(frozen), frozen.stat().st_size))
+        self.assertGreaterEqual(told["entries"], 2)
+        self.assertGreaterEqual(told["plans"], 1)
+        self.assertEqual(self.run_layers(self.without_compiler()), 0)  # the cache itself
+        self.env["TENON_CACHE"] = str(self.file("shipped"))
+        said = tenon("bench", "add:8x8", env=self.without_compiler(), status=1).stderr
+        self.assertIn("no C compiler found", said)
+        self.assertIn(f"file     {frozen}\nentries  {told['entries']}, {told['plans']} of",
+                      tenon("cache", "--import", frozen, env=self.without_compiler()).stdout)
+        self.assertEqual(self.run_layers(self.without_compiler()), 0)
+        said = tenon("bench", "add:8x8", env=self.without_compiler(), status=1).stderr
+        self.assertIn("the cache does not hold all kernels of this: export one after running it "
+                      "(tenon cache --export), or install a compiler: no C compiler found", said)
+        self.assertEqual(said.count("\n"), 1)
+
+    @unittest.skipUnless(os.uname().machine == "x86_64", "levels of x86-64")
+    def test_a_cache_of_a_lower_level_and_of_both_pairs(self):
+        self.env.update(TENON_CPU="x86-64", TENON_TUNED="off")
+        pairs = ["c/cc"]
+        self.assertEqual(self.bench(TENON_PAIR="c/cc"), (1, ""))
+        self.run_layers({**self.env, "TENON_PAIR": "c/cc"})
+        if (TENON.parent / "tenon-llvm.so").exists() and \
+                not os.environ.get("TENON_SANITIZE"):
+            done = tenon("bench", "softmax:8x8", "--repeat", "1", "--json",
+                         env={**self.env, "TENON_PAIR": "llvm/llvm"})
+            self.assertEqual(json.loads(done.stdout)["compiled"], 1)
+            pairs.append("llvm/llvm")
+        frozen = self.file("kernels.frozen")
+        tenon("cache", "--export", frozen, env=self.env)
+        self.env["TENON_CACHE"] = str(self.file("shipped"))
+        tenon("cache", "--import", frozen, env=self.without_compiler())
+        for cpu in {}, {"TENON_CPU": "x86-64"}:
+            env = self.without_compiler(**cpu)
+            self.assertEqual(self.run_layers(env), 0)
+            for work in ["add:8x8", "softmax:8x8"][:len(pairs)]:
+                done = tenon("bench", work, "--repeat", "1", "--json", env=env)
+                self.assertEqual(json.loads(done.stdout)["compiled"], 0)
+                self.assertEqual(json.loads(done.stdout)["target"], "x86-64")
+
+    def test_wrong_uses_of_exported_files(self):
+        for args in (("--export", "f", "--import", "f"), ("--export", "f", "--clear"),
+                     ("--import", "f", "--trim")):
+            self.misuse("cache", *args, says="--export and --import stand alone")
+        self.assertIn("the cache holds no kernels for",
+                      tenon("cache", "--export", self.file("f"), env=self.env, status=1).stderr)
+        self.file("f").write_text("no cache")
+        self.assertIn("is not an exported cache",
+                      tenon("cache", "--import", self.file("f"), env=self.env, status=1).stderr)
+        self.assertFalse(self.cache.exists())
+
     def peak(self, n):
         """Returns the peak memory of a second process that runs four layers of n × n weights."""
         weights = [onnx.numpy_helper.from_array(np.full((n, n), 0.5 / n, np.float32), f"w{i}")

@@ -117,7 +117,7 @@ static void expect(fixture *f, const char *key, const char *content) {
 static const char *path_of(fixture *f, const char *key) {
   char name[DISK_CACHE_NAME_BYTES];
   cache_key k = key_of(key);
-  disk_cache_file_name(k.hash, false, name);
+  disk_cache_file_name(&k, name);
   return arena_printf(&f->arena, "%s/%s", f->folder, name);
 }
 

@@ -10,6 +10,7 @@ static void free_target(device_target *t) {
   mem_strfree(t->device->mem, t->limit);
   mem_strfree(t->device->mem, t->identity);
   mem_strfree(t->device->mem, t->previous_identity);
+  mem_strfree(t->device->mem, (char *)t->stated_identity);
   mem_free(t->device->mem, t, sizeof *t);
 }
 
@@ -133,6 +134,23 @@ static tn_status name_variable(diag *d, const char *variable) {
   return variable && d->status == TN_ERR_ARGUMENT ? diag_prefix(d, "%s", variable) : d->status;
 }
 
+/** Takes the identity of a description; false without memory. */
+static bool state_facts(device_target *t, const device_target_desc *desc) {
+  const mem *m = t->device->mem;
+  char *stated;
+  bool copied = copy_text(m, desc->identity, &stated);
+  t->stated_identity = stated;
+  t->is_identity_from_disk = desc->identity != NULL;
+  return copy_text(m, desc->identity, &t->identity) && copied;
+}
+
+static bool is_same_hardware(const tn_hardware *a, const tn_hardware *b) {
+  if (!a || !b) return a == b;
+  return a->l1_bytes == b->l1_bytes && a->l2_bytes == b->l2_bytes && a->l3_bytes == b->l3_bytes &&
+         a->l3_cores == b->l3_cores && a->line_bytes == b->line_bytes &&
+         a->page_bytes == b->page_bytes && a->cores == b->cores;
+}
+
 static tn_status new_target(tn_device *v, size_t pair, const device_target_desc *desc,
                             device_target **out, diag *d) {
   *out = NULL;
@@ -143,9 +161,14 @@ static tn_status new_target(tn_device *v, size_t pair, const device_target_desc 
   t->renderer = v->backend->pairs[pair].renderer;
   t->compiler = v->backend->pairs[pair].compiler;
   t->opened = get_compiler(v, pair, desc->compiler);
-  bool complete = copy_text(v->mem, desc->limit, &t->limit) && t->opened;
+  t->alternative = desc->alternative;
+  bool complete = copy_text(v->mem, desc->limit, &t->limit) && t->opened && state_facts(t, desc);
   tn_status status =
       complete ? describe_target(t, desc->limit, d) : diag_set(d, TN_ERR_MEMORY, "out of memory");
+  if (!status && desc->hardware) {
+    t->target.hardware = t->caps.hardware = *desc->hardware;
+    t->hardware = &t->target.hardware;
+  }
   if (status) name_variable(d, desc->limit_from);
   if (status)
     free_target(t);
@@ -156,7 +179,9 @@ static tn_status new_target(tn_device *v, size_t pair, const device_target_desc 
 
 static bool has_desc(const device_target *t, size_t pair, const device_target_desc *desc) {
   return t->pair == pair && is_same_text(t->limit, desc->limit) &&
-         is_same_text(t->opened->name, desc->compiler);
+         is_same_text(t->opened->name, desc->compiler) &&
+         is_same_hardware(t->hardware, desc->hardware) &&
+         is_same_text(t->stated_identity, desc->identity) && t->alternative == desc->alternative;
 }
 
 tn_status device_target_find(tn_device *v, const device_target_desc *desc,

@@ -32,7 +32,10 @@ struct device_target {
   /* Under opened->lock: the text of the compiler's `key`, and the one that was used until the
      compiler itself was asked; NULL: not known. */
   char *identity, *previous_identity;
-  bool is_identity_from_disk; /* the compiler itself has not been asked */
+  bool is_identity_from_disk;       /* the compiler itself has not been asked */
+  const tn_hardware *hardware;      /* stated by the description, in `target`; NULL: the device's */
+  const char *stated_identity;      /* by the description; NULL: none */
+  const device_target *alternative; /* as the description has it */
 };
 
 /** A description of a target; NULL leaves a choice open. */
@@ -41,6 +44,12 @@ typedef struct device_target_desc {
   const char *limit;                  /* as tn_open_desc's `cpu` */
   const char *compiler;               /* as tn_open_desc's */
   const char *pair_from, *limit_from; /* environment variables that messages name; NULL: none */
+  /* Facts of the machine in place of the device's, and the identity of the compiler, which is not
+     asked then: of kernels that were made elsewhere. */
+  const tn_hardware *hardware;
+  const char *identity;
+  /* Another target of the device, whose plans and kernels are as good where this one has none. */
+  const device_target *alternative;
 } device_target_desc;
 
 /** TN_OK if a pair is present on this machine; else the reason why not. `compiler` is the name in a

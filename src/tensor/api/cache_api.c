@@ -1,7 +1,9 @@
 /* Public functions on the caches of a context: tn_cache_get, tn_cache_trim and tn_cache_clear for
-   the disk cache of kernels and plans, tn_kernel_cache_get for the kernels in memory. */
+   the disk cache of kernels and plans, tn_kernel_cache_get for the kernels in memory,
+   tn_cache_export and tn_cache_import for files of it. */
 #include "compile/disk_cache.h"
 #include "compile/disk_cache_trim.h"
+#include "compile/frozen_cache.h"
 #include "compile/kernel_cache.h"
 #include "tensor/context/context.h"
 #include "tensor/context/descriptor.h"
@@ -63,4 +65,34 @@ tn_status tn_kernel_cache_get(tn_context *c, tn_kernel_cache_info *info) {
   if (s != TN_OK) context_fail(c, "kernel_cache_get", NULL, 0);
   context_release(c);
   return s;
+}
+
+/** Exports or imports a file, and describes what it holds. */
+static tn_status use_frozen(tn_context *c, bool exports, const char *path, tn_cache_info *info) {
+  disk_cache_usage content = {0};
+  const char *verb = exports ? "cache_export" : "cache_import", *folder = NULL;
+  tn_status s = context_acquire_valid(c);
+  if (s != TN_OK) return s;
+  diag_clear(&c->diag);
+  if (!path)
+    s = diag_set(&c->diag, TN_ERR_ARGUMENT, "the path is NULL");
+  else
+    s = exports ? frozen_cache_export(c->disk, c->target, path, &content, &c->diag)
+                : frozen_cache_import(c->disk, c->device, path, &content, &c->diag);
+  if (s == TN_OK && info) {
+    folder = disk_cache_path(c->disk, &c->diag);
+    const tn_cache_info held = {sizeof held, folder, content.entries, content.plans, content.bytes};
+    s = descriptor_write(&c->diag, info, &held, sizeof held, "tn_cache_info");
+  }
+  if (s != TN_OK) context_fail(c, verb, NULL, 0);
+  context_release(c);
+  return s;
+}
+
+tn_status tn_cache_export(tn_context *c, const char *path, tn_cache_info *info) {
+  return use_frozen(c, true, path, info);
+}
+
+tn_status tn_cache_import(tn_context *c, const char *path, tn_cache_info *info) {
+  return use_frozen(c, false, path, info);
 }

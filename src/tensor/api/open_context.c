@@ -3,6 +3,7 @@
    broken context, whose every call reports the mistake; only lack of memory opens none. */
 #include "base/environment.h"
 #include "compile/kernel_cache.h"
+#include "compile/target_rows.h"
 #include "device/core/device_target.h"
 #include "device/memory/caching_allocator.h"
 #include "device/queue/queue.h"
@@ -146,7 +147,7 @@ static tn_status open_device(tn_context *c, const tn_open_desc *o, const option_
                                      .compiler = o->compiler,
                                      .pair_from = from->pair,
                                      .limit_from = from->cpu};
-  if (s == TN_OK) s = device_target_find(c->device, &target, &c->target, d);
+  if (s == TN_OK) s = target_rows_choose(c->device, &target, c->disk, &c->target, d);
   const tn_open_desc init = TN_OPEN_DESC_INIT;
   if (s == TN_OK && (c->devices.owns_registry || o->cached_bytes != init.cached_bytes))
     caching_allocator_set_budget(c->device->allocator, o->cached_bytes);
@@ -277,8 +278,9 @@ static tn_context *open_context(const tn_open_desc *o, const option_origins *fro
     context_fail(c, "open", NULL, 0);
     c->failures.of_open = context_last_failure(c);
   } else {
-    context_log(c, TN_LOG_INFO, "device %s, %s/%s for %s", c->device->name,
-                c->target->renderer->name, c->target->compiler->name, c->target->caps.target);
+    context_log(c, TN_LOG_INFO, "device %s, %s/%s for %s%s", c->device->name,
+                c->target->renderer->name, c->target->compiler->name, c->target->caps.target,
+                c->target->stated_identity ? ", as the cache has them" : "");
   }
   return c;
 }
