@@ -710,11 +710,43 @@ static void exhausted_memory_is_a_failure(void **state) {
   assert_true(failed > 0);
 }
 
+/** Tuned kernels of an imported cache are looked up by the store's records, without a compiler. */
+static void a_tuned_kernel_is_imported(void **state) {
+  fixture *f = *state;
+  const kernel_record k = record_of(f);
+  const char *file = arena_printf(&f->arena, "%s/frozen", f->above),
+             *path = arena_printf(&f->arena, "%s", getenv("PATH"));
+  keep(f, &k, decisions_text(&f->arena, &k.other));
+  f->cache = arena_printf(&f->arena, "%s/tuned-cache", f->above);
+  const process made = run_process(f, f->tuned);
+  assert_int_equal(made.compiled, 1);
+  tn_context *c = open_with(f, "off");
+  check_ok(c, tn_cache_export(c, file, NULL));
+  check_ok(c, tn_close(c));
+  f->cache = arena_printf(&f->arena, "%s/imported", f->above);
+  c = open_with(f, "off");
+  check_ok(c, tn_cache_import(c, file, NULL));
+  check_ok(c, tn_close(c));
+  setenv("PATH", "/none", 1);
+  setenv("TENON_LLVM", "off", 1);
+  const process found = run_process(f, f->tuned);
+  c = open_with(f, "off");
+  tn_tensor *x = tn_input(c, "x", tn_shape(N, N), TN_F32),
+            *w = tn_input(c, "w", tn_shape(N, N), TN_F32), *out = tn_matmul(x, w);
+  tn_plan *plan;
+  assert_int_equal(tn_plan_compile(c, &out, 1, NULL, &plan), TN_ERR_COMPILE);
+  check_ok(c, tn_close(c));
+  setenv("PATH", path, 1);
+  unsetenv("TENON_LLVM");
+  assert_true(found.compiled == 0 && found.sum == made.sum);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_priced_kernel_has_the_same_code, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_stored_schedule_is_used, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_usual_schedule_may_be_stored, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_tuned_kernel_is_imported, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_usual_schedule_is_tried_beside_a_kept_one, set_up,
                                       tear_down),
       cmocka_unit_test_setup_teardown(decisions_of_another_version_are_not_used, set_up, tear_down),
