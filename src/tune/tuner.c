@@ -328,7 +328,7 @@ static void check_store(tuner *t) {
   if (!store)
     diag_raise(
         t->diag, TN_ERR_IO,
-        "%.400s: there is no file for tuned schedules: TENON_TUNED or TENON_CACHE turns it off; "
+        "%.400s: there is no file of tuned schedules: TENON_TUNED or TENON_CACHE turns it off; "
         "name one (tune -o FILE, tn_open_desc.tuned)",
         t->binding->plan->title);
   t->info->file = tuned_store_path(store);

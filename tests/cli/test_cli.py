@@ -1138,6 +1138,22 @@ class Run(Case):
               f"--output=y={self.file('y.npy')}")
         np.testing.assert_array_equal(np.load(self.file("y.npy")), [0x4000, 0xC080])
 
+    def test_elements(self):
+        path = self.file("reshape.onnx")
+        model(path, [helper.make_node("Reshape", ["x", "s"], ["y"])],
+              [value("x", TensorProto.FLOAT, [2, 3]), value("s", TensorProto.INT64, [2])],
+              [value("y", TensorProto.FLOAT, ["a", "b"])])
+        self.assertIn("s  i64 [2], its elements decide on shapes", tenon("inspect", path).stdout)
+        done = tenon("run", path, "--input=s=[3, 2]", "--input=x=[[1, 2, 3], [4, 5, 6.5]]")
+        self.assertIn("y: f32 [3, 2]", done.stdout)
+        self.assertIn("1 2 3 4 5 6.5", done.stdout)
+        self.assertEqual(done.stderr, "")
+        self.assertIn("input s: its elements decide on shapes or branches, and are ones",
+                      tenon("run", path, "--input=s=ones", status=1).stderr)
+        for wrong in ("[3", "[[1, 2], [3]]", "[1, [2]]", "[1 2]", "[1]x"):
+            self.assertIn("is no list of elements", tenon("run", path, f"--input=s={wrong}",
+                                                          status=2).stderr)
+
     def test_storage_types(self):
         path = self.copy(TensorProto.INT4, [3])
         file = self.array("x.npy", np.array([1, 15, 7], np.uint8))   # 1, -1, 7
