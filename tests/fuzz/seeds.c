@@ -244,43 +244,42 @@ typedef struct seed {
 #define COUNT(...)                    (sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
 static const seed seeds[] = {
+  SEED("HannWindow", 17, WITH(SCALAR(9))),
+  SEED("HammingWindow", 17, WITH(SCALAR(9)), ATTRIBUTES(NUMBER("periodic", 0))),
+  SEED("BlackmanWindow", 17, WITH(SCALAR(9))),
+  SEED("ReverseSequence", 10, X("4", "2", "3"), WITH(NUMBERS(3, 1))),
+  SEED("Swish", 24, X("n", "3")),
+  SEED("SwiGLU", 28, X("n", "3"), WITH(FLOATS(3))),
+  SEED("Shrink", 9, X("n", "3")),
+  SEED("LpNormalization", 1, X("n", "3"), ATTRIBUTES(NUMBER("p", 1))),
+  SEED("MeanVarianceNormalization", 13, X("2", "3", "4"), ATTRIBUTES(LIST("axes", 0, 2))),
+  SEED("NegativeLogLikelihoodLoss", 13, X("2", "3"), WITH(NUMBERS(0, 2))),
+  SEED("SoftmaxCrossEntropyLoss", 13, X("2", "3"), WITH(NUMBERS(0, 2))),
+  SEED("TopK", 11, X("n", "5"), WITH(NUMBERS(2)), ATTRIBUTES(NUMBER("largest", 0))),
+  SEED("CausalConvWithState", 27, X("1", "2", "5"), WITH(FLOATS(2, 1, 3))),
+  SEED("CenterCropPad", 18, X("4", "3"), WITH(NUMBERS(2, 5))),
+  SEED("QuantizeLinear", 13, X("n", "3"), WITH(FLOATS(1))),
+  SEED("DynamicQuantizeLinear", 11, X("n", "3")),
   SEED("GridSample", 16, X("1", "2", "3", "4"), WITH(FLOATS(1, 2, 2, 2)),
        ATTRIBUTES(TEXT("padding_mode", "reflection"), TEXT("mode", "bicubic"))),
   SEED("AffineGrid", 20, X("1", "2", "3"), WITH(NUMBERS(1, 1, 3, 4))),
   SEED("Col2Im", 18, X("n", "4", "4"), WITH(NUMBERS(5, 3), NUMBERS(2, 2)),
        ATTRIBUTES(LIST("strides", 2, 1), LIST("pads", 0, 0, 0, 0))),
-  SEED("MaxUnpool", 11, X("1", "1", "2"), WITH(FLOATS(1, 1, 2)),
-       ATTRIBUTES(LIST("kernel_shape", 2), LIST("strides", 2))),
   SEED("RoiAlign", 16, X("1", "2", "5", "4"), WITH(FLOATS(2, 4), NUMBERS(0, 0)),
        ATTRIBUTES(NUMBER("sampling_ratio", 2), NUMBER("output_height", 2))),
   SEED("MaxRoiPool", 1, X("1", "2", "5", "4"), WITH(FLOATS(2, 5)),
        ATTRIBUTES(LIST("pooled_shape", 2, 1))),
-  SEED("DeformConv", 19, X("1", "2", "5", "5"), WITH(FLOATS(4, 1, 2, 2), FLOATS(1, 8, 4, 4)),
-       ATTRIBUTES(NUMBER("group", 2))),
   SEED("DFT", 17, X("n", "12", "1"), ATTRIBUTES(NUMBER("onesided", 1), NUMBER("axis", 1))),
   SEED("STFT", 17, X("n", "40", "1"), WITH(SCALAR(5), FLOATS(12))),
-  SEED("MelWeightMatrix", 17, WITH(SCALAR(8), SCALAR(16), SCALAR(8192))),
   SEED("Det", 11, X("n", "3", "3")),
   SEED("TensorScatter", 24, X("2", "5", "3"), WITH(FLOATS(2, 2, 3), NUMBERS(1, 2)),
        ATTRIBUTES(TEXT("mode", "circular"))),
-  SEED("TfIdfVectorizer", 9, OF(ONNX_TYPE_I64), X("n", "5"),
-       ATTRIBUTES(TEXT("mode", "TF"), LIST("pool_int64s", 1, 2, 3), LIST("ngram_counts", 0, 1),
-                  LIST("ngram_indexes", 1, 0), NUMBER("min_gram_length", 1))),
   SEED("RandomUniform", 1, ATTRIBUTES(LIST("shape", 2, 3))),
   SEED("RandomNormal", 1, ATTRIBUTES(LIST("shape", 2, 3))),
   SEED("RandomUniformLike", 1, X("n", "3")),
   SEED("RandomNormalLike", 1, X("n", "3")),
   SEED("Bernoulli", 15, X("n", "3")),
   SEED("Multinomial", 7, X("n", "3"), ATTRIBUTES(NUMBER("sample_size", 4))),
-  SEED("SequenceConstruct", 11, X("n", "3"), WITH(FLOATS(3))),
-  SEED("SequenceEmpty", 11, ATTRIBUTES(NUMBER("dtype", 1))),
-  SEED("SequenceInsert", 11, X("n", "3"), WITH(FLOATS(3), SCALAR(0))),
-  SEED("SequenceErase", 11, X("n", "3"), WITH(SCALAR(0))),
-  SEED("SequenceAt", 11, X("n", "3"), WITH(SCALAR(0))),
-  SEED("SequenceLength", 11, X("n", "3")),
-  SEED("SplitToSequence", 11, X("n", "6"), WITH(SCALAR(4)), ATTRIBUTES(NUMBER("axis", 1))),
-  SEED("ConcatFromSequence", 11, X("n", "3"), ATTRIBUTES(NUMBER("axis", 0))),
-  SEED("SequenceMap", 17, X("n", "3")),
   SEED("Optional", 15, X("n", "3")),
   SEED("OptionalHasElement", 15, X("n", "3")),
   SEED("OptionalGetElement", 15, X("n", "3")),
@@ -529,6 +528,36 @@ static void add_model(job *j, const seed *s) {
   put_both(j, name, &file);
 }
 
+/** Operators whose inputs a seed cannot state yet: of 8-bit types, branches, sequences, or of
+   another rank than x. */
+static const char *const without_seed[] = {"Scatter",
+                                           "LinearAttention",
+                                           "DequantizeLinear",
+                                           "QLinearMatMul",
+                                           "QLinearConv",
+                                           "ConvInteger",
+                                           "If",
+                                           "MaxUnpool",
+                                           "DeformConv",
+                                           "MelWeightMatrix",
+                                           "TfIdfVectorizer",
+                                           "SequenceConstruct",
+                                           "SequenceEmpty",
+                                           "SequenceInsert",
+                                           "SequenceErase",
+                                           "SequenceAt",
+                                           "SequenceLength",
+                                           "SplitToSequence",
+                                           "ConcatFromSequence",
+                                           "SequenceMap",
+                                           NULL};
+
+static bool is_without_seed(const char *op) {
+  for (size_t i = 0; without_seed[i]; i++)
+    if (!strcmp(without_seed[i], op)) return true;
+  return false;
+}
+
 static bool has_seed(const char *op) {
   for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
     if (!strcmp(seeds[i].op, op)) return true;
@@ -542,7 +571,7 @@ static void add_models(job *j) {
   size_t n;
   const onnx_op *rows = op_table_rows(&n);
   for (size_t i = 0; i < n; i++)
-    if (!*rows[i].domain && !has_seed(rows[i].name))
+    if (!*rows[i].domain && !has_seed(rows[i].name) && !is_without_seed(rows[i].name))
       diag_raise(&j->d, TN_ERR_INTERNAL, "no seed has the operator %s", rows[i].name);
   for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) add_model(j, &seeds[i]);
   layer_model(&layer);

@@ -308,6 +308,8 @@ static void build_operator(import *m, const onnx_node *n, const value in[], valu
   row->build(&c);
 }
 
+enum { MOST_FIXED_OUTPUTS = 8 }; /* an operator sets all of its outputs, also those left out */
+
 static void add_node(import *m, const onnx_node *written) {
   arena *a = m->b.arena;
   const onnx_node *n = resolve_attributes(m, written);
@@ -315,7 +317,7 @@ static void add_node(import *m, const onnx_node *written) {
   const char *reason = onnx_unsupported_reason(m->model, m->opsets, n); /* of a branch */
   if (reason) diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "%s", reason);
   value *in = arena_calloc(a, n->inputs.n + 1, sizeof *in);
-  value *out = arena_calloc(a, n->outputs.n + 1, sizeof *out);
+  value *out = arena_calloc(a, n->outputs.n + MOST_FIXED_OUTPUTS, sizeof *out);
   for (size_t i = 0; i < n->inputs.n; i++)
     if (*n->inputs.at[i]) in[i] = find_value(m, n->inputs.at[i])->v;
   if (f)

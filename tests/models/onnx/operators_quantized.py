@@ -67,6 +67,7 @@ def dynamic_quantize(version, rng):
     for x in (some(rng, (3, 4), F32), np.abs(some(rng, (3, 4), F32)) + F32.type(1),
               -np.abs(some(rng, (3, 4), F32)), np.zeros((2, 3), F32)):
         yield outputs(one("DynamicQuantizeLinear", x), "y", "scale", "zero")
+    yield one("DynamicQuantizeLinear", x)
 
 
 def quantized_matmul(version, rng):
