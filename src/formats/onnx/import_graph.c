@@ -308,7 +308,13 @@ static void build_operator(import *m, const onnx_node *n, const value in[], valu
   row->build(&c);
 }
 
-enum { MOST_FIXED_OUTPUTS = 8 }; /* an operator sets all of its outputs, also those left out */
+/** The outputs that a node's operator may set: all that it has, also those that the node leaves
+   out. A variable number is the node's. */
+static size_t outputs_set(const onnx_node *n) {
+  const onnx_op *row = op_table_find(n->domain, n->op_type);
+  bool has_more = row && row->max_outputs != UINT16_MAX && row->max_outputs > n->outputs.n;
+  return has_more ? row->max_outputs : n->outputs.n;
+}
 
 static void add_node(import *m, const onnx_node *written) {
   arena *a = m->b.arena;
@@ -317,7 +323,7 @@ static void add_node(import *m, const onnx_node *written) {
   const char *reason = onnx_unsupported_reason(m->model, m->opsets, n); /* of a branch */
   if (reason) diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "%s", reason);
   value *in = arena_calloc(a, n->inputs.n + 1, sizeof *in);
-  value *out = arena_calloc(a, n->outputs.n + MOST_FIXED_OUTPUTS, sizeof *out);
+  value *out = arena_calloc(a, (f ? n->outputs.n : outputs_set(n)) + 1, sizeof *out);
   for (size_t i = 0; i < n->inputs.n; i++)
     if (*n->inputs.at[i]) in[i] = find_value(m, n->inputs.at[i])->v;
   if (f)

@@ -149,7 +149,7 @@ static value read_labels(onnx_call *c, const char *const names[3]) {
   return ints.node ? ints : onnx_ml_floats(c, names[2]);
 }
 
-/** What a key that is none gives, in the type of the values. */
+/** The default value, which stands for elements that equal no key, as type t. */
 static value read_default(onnx_call *c, dtype t) {
   builder *b = onnx_builder(c);
   if (onnx_has_attribute(c, "default_tensor")) {
