@@ -6,8 +6,11 @@
                                … P[Σ c·r] …
 
    Each coordinate is split into a base and an offset that is affine in the inner ranges (c ≥ 0,
-   constant extents). A range in which an index is not affine, as with overlapping blocks, gets an
-   axis of its own. Conditions on indices are kept; their offsets must be multiples of those. */
+   constant extents). An extent that varies up to a number, as that of the last block of a split
+   axis, counts as that number if the expression is a lone element: the copy repeats the buffer's
+   last row beyond its end. A range in which an index is not affine, as with overlapping blocks,
+   gets an axis of its own. Conditions on indices are kept; their offsets must be multiples of
+   those. */
 #include "laws/law_support.h"
 
 #include "ir/core/affine.h"
@@ -25,7 +28,8 @@ static bool is_entered(const node *n, void *user) {
 typedef struct side {
   const node *base;   /* free of the inner ranges */
   const node *offset; /* Σ c·r over the inner ranges */
-  int64_t extent;     /* of all offsets: 1 + Σ c·(extent(r) − 1) */
+  int64_t extent;     /* of all offsets, at most: 1 + Σ c·(extent(r) − 1) */
+  bool varies;        /* the extent of one of the ranges does */
 } side;
 
 /** Splits a coordinate; returns an objection or NULL. */
@@ -33,15 +37,16 @@ static const char *split_coordinate(ir *g, const node *coord, const node *const 
                                     side *s) {
   s->offset = ix_const(g, 0);
   s->extent = 1;
+  s->varies = false;
   for (size_t i = 0; i < ix_terms(coord); i++) {
     const node *atom = ix_atom(coord, i);
     int64_t c = ix_coefficient_at(coord, i), reach;
     if (!nodes_contain(inner, n, atom)) continue;
     const node *extent = range_extent(atom);
     if (c < 0) return "the buffer is read backwards along one of the ranges";
-    if (!node_is_const(extent) || node_int(extent) < 1)
-      return "the extent of one of the ranges is not a number";
-    if (__builtin_mul_overflow(c, node_int(extent) - 1, &reach) ||
+    if (extent->hi < 1) return "one of the ranges is empty";
+    s->varies |= !node_is_const(extent);
+    if (__builtin_mul_overflow(c, extent->hi - 1, &reach) ||
         __builtin_add_overflow(s->extent, reach, &s->extent))
       return "the packed array is too large";
     s->offset = ix_add(g, s->offset, ix_scale(g, atom, c));
@@ -85,6 +90,21 @@ static const node *index_in_box(const box *b, const node *x) {
   return NULL;
 }
 
+/** The element whose coordinates have the array's ranges for the inner ones, and end with the
+    buffer; NULL: the expression is more than an element, or the buffer may be empty. */
+static const node *element_in_box(const box *b) {
+  const node *element = b->expression, *at[IR_MAX_RANK];
+  if (element->op != OP_INDEX) return NULL;
+  for (size_t i = 0; i < b->rank; i++) {
+    const side *s = &b->sides[i];
+    const node *size = element->src[0]->dims[i];
+    at[i] = s->extent > 1 ? ix_add(b->g, s->base, b->box_range[i]) : element->src[1 + i];
+    if (s->varies && size->lo < 1) return NULL;
+    if (s->varies) at[i] = ix_min(b->g, at[i], ix_sub(b->g, size, ix_const(b->g, 1)));
+  }
+  return index_make(b->g, (dtype)element->dtype, element->src[0], 0, b->rank, at);
+}
+
 /** The expression in terms of the array's ranges; NULL: an index has another offset. */
 static const node *expression_in_box(const box *b) {
   arena *a = ir_arena(b->g);
@@ -105,8 +125,10 @@ static const node *expression_in_box(const box *b) {
 
 /** The element of the packed array that replaces the expression; NULL: not possible. */
 static const node *packed_element(const box *b, const axis axes[], size_t rank) {
-  const node *value = expression_in_box(b), *ranges[IR_MAX_RANK], *extents[IR_MAX_RANK],
-             *at[IR_MAX_RANK];
+  bool varies = false;
+  for (size_t i = 0; i < b->rank; i++) varies |= b->sides[i].varies;
+  const node *value = varies ? element_in_box(b) : expression_in_box(b);
+  const node *ranges[IR_MAX_RANK], *extents[IR_MAX_RANK], *at[IR_MAX_RANK];
   if (!value) return NULL;
   for (size_t i = 0; i < rank; i++) {
     ranges[i] = axes[i].range;
