@@ -242,6 +242,15 @@ static double traffic_of(model *m, const summary_access *x, const cache *c) {
   return x->is_store ? MACHINE_STORED_LINE_TRANSFERS * bytes : bytes;
 }
 
+/** Times that the lines of an access take longer than lines in order, which prefetching brings
+   near: runs in the innermost loop begin with lines that nothing foresees. */
+static double delay_of_lines(const model *m, const summary_access *x) {
+  segments run = segments_of(m, x, x->loop, true);
+  double late = MACHINE_UNFORESEEN_LINES < run.lines ? MACHINE_UNFORESEEN_LINES : run.lines;
+  if (run.count < 2) return 1;
+  return 1 + late / run.lines * (MACHINE_UNFORESEEN_LINE_DELAY - 1);
+}
+
 /** Bytes that come from beyond a cache. Data of a kernel that fits comes in once, but for the last
     cache, which keeps it from kernel to kernel. */
 static double traffic(model *m, const cache *c, bool is_last) {
@@ -252,7 +261,8 @@ static double traffic(model *m, const cache *c, bool is_last) {
     const summary_access *x = &m->s->accesses.at[i];
     size_t covered = m->covered[i];
     bool is_held = covered != NOT_COVERED && m->inside[covered] <= c->bytes;
-    if (!is_held && !(fits && x->array->op != OP_PARAM)) bytes += traffic_of(m, x, c);
+    if (!is_held && !(fits && x->array->op != OP_PARAM))
+      bytes += traffic_of(m, x, c) * (is_last && !x->is_store ? delay_of_lines(m, x) : 1);
   }
   return bytes;
 }
@@ -309,6 +319,35 @@ static double page_cycles(const model *m, double page) {
   return cycles;
 }
 
+/** Bytes of all arrays that a kernel accesses. */
+static double bytes_of_arrays(const kernel_summary *s) {
+  double bytes = 0;
+  for (size_t i = 0; i < s->accesses.n; i++) {
+    const summary_access *x = &s->accesses.at[i];
+    size_t k = 0;
+    while (s->accesses.at[k].array != x->array || s->accesses.at[k].component != x->component) k++;
+    if (k == i) bytes += x->size;
+  }
+  return bytes;
+}
+
+/** Cycles that loads wait for addresses beyond the second TLB, which keeps pages as a cache keeps
+    lines. */
+static double walk_cycles(const model *m, double page) {
+  model pages = *m;
+  pages.line = page;
+  cache tlb = {MACHINE_FAR_TLB_PAGES * page, 1, 1};
+  double bytes = 0;
+  if (bytes_of_arrays(m->s) <= tlb.bytes) return 0;
+  find_inside(&pages, &tlb);
+  for (size_t i = 0; i < m->s->accesses.n; i++) {
+    const summary_access *x = &m->s->accesses.at[i];
+    bool is_held = m->covered[i] != NOT_COVERED && pages.inside[m->covered[i]] <= tlb.bytes;
+    if (!is_held && !x->is_store) bytes += traffic_of(&pages, x, &tlb);
+  }
+  return bytes / page * MACHINE_PAGE_WALK_CYCLES;
+}
+
 kernel_cost kernel_cost_of(arena *a, const kernel_summary *s, const target *t) {
   arena_mark before = arena_save(a);
   tn_hardware h = hardware_with_defaults(&t->hardware);
@@ -331,7 +370,7 @@ kernel_cost kernel_cost_of(arena *a, const kernel_summary *s, const target *t) {
   find_covered(&m);
   for (size_t i = 0; i < s->loops.n; i++)
     cost.core += loop_cycles(&s->loops.at[i]) * s->loops.at[i].runs;
-  cost.core += page_cycles(&m, (double)h.page_bytes);
+  cost.core += page_cycles(&m, (double)h.page_bytes) + walk_cycles(&m, (double)h.page_bytes);
   cost.core *= cycle;
   double sum = pow(cost.core, power);
   for (size_t k = 0; k < COST_LEVELS; k++) {
