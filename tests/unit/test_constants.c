@@ -135,6 +135,48 @@ TEST(operands_of_values_that_are_too_large_are_stored) {
   assert_ptr_equal(c.at.at[0].value, root);
 }
 
+/** Values of a constant of f16, as f32. */
+static const node *halves(test *t, int64_t k, int64_t n) {
+  const node *dims[] = {ix_const(t->g, k), ix_const(t->g, n)};
+  const int64_t ints[] = {10, 0};
+  return ir_cast(t->g, ir_node(t->g, OP_BUFFER, DT_F16, dims, 2, ints, 2), DT_F32);
+}
+
+static const node *product_of_halves(test *t, int64_t rows, int64_t k, int64_t n) {
+  return product(t, buffer(t, 0, 2, rows, k), halves(t, k, n), false);
+}
+
+/** A product of many rows would convert its weights again and again, and one of one row would read
+    twice the bytes. */
+TEST(weights_that_many_rows_convert_are_stored) {
+  const node *converted = halves(t, 40, 24);
+  constants c = found(t, product_of_halves(t, 16, 40, 24));
+  assert_int_equal(c.at.n, 1);
+  assert_ptr_equal(c.at.at[0].value, converted);
+  assert_int_equal(found(t, product_of_halves(t, 1, 40, 24)).at.n, 0);
+  const node *sum = ir_op2(t->g, OP_ADD, buffer(t, 0, 2, 40, 24), converted);
+  assert_int_equal(found(t, sum).at.n, 0);
+}
+
+/** Labels of values are roots too, and read nothing. */
+TEST(labels_do_not_count_as_readers) {
+  const node *roots[] = {product_of_halves(t, 4, 40, 24), halves(t, 40, 24)};
+  assert_int_equal(found_for_vectors(t, roots, 2).at.n, 1);
+}
+
+/** Weights become at most twice as large, where that is more than any plan may add. */
+TEST(converted_weights_have_a_budget) {
+  const int64_t wide = 8192;
+  assert_int_equal(found(t, product_of_halves(t, 16, wide, wide)).at.n, 1);
+  const node *x = buffer(t, 0, 2, 16, wide), *w = buffer(t, 10, 2, wide, wide);
+  const node *f64 = ir_cast(t->g, w, DT_F64), *from = ir_cast(t->g, x, DT_F64);
+  assert_int_equal(found(t, product(t, from, f64, false)).at.n, 1);
+  const node *dims[] = {ix_const(t->g, wide), ix_const(t->g, wide)};
+  const int64_t ints[] = {10, 0};
+  const node *bytes = ir_node(t->g, OP_BUFFER, DT_I8, dims, 2, ints, 2);
+  assert_int_equal(found(t, product(t, x, ir_cast(t->g, bytes, DT_F32), false)).at.n, 0);
+}
+
 TEST(weights_whose_lanes_are_apart) {
   const node *x = buffer(t, 0, 2, 24, 40), *w = buffer(t, 10, 2, 16, 40);
   constants c = found(t, product(t, x, w, true));
@@ -250,6 +292,9 @@ int main(void) {
       cmocka_unit_test(what_takes_more_than_it_is_made_of),
       cmocka_unit_test(larger_values_of_many_operations_are_stored),
       cmocka_unit_test(operands_of_values_that_are_too_large_are_stored),
+      cmocka_unit_test(weights_that_many_rows_convert_are_stored),
+      cmocka_unit_test(labels_do_not_count_as_readers),
+      cmocka_unit_test(converted_weights_have_a_budget),
       cmocka_unit_test(weights_whose_lanes_are_apart),
       cmocka_unit_test(weights_in_blocks_of_a_vector),
       cmocka_unit_test(weights_of_few_rows_have_no_blocks),

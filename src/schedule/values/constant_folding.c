@@ -1,12 +1,13 @@
 /* Implements constant folding at load time: finds the last values on each path to the roots that
    are computed from constants alone, and either are no larger than the constants that they read, or
-   take many operations an element and fit in a budget; and replaces each by a new constant. Weight
-   prepacking follows (weight_layout.c). */
+   are read at a lower price than they are computed at in each run and fit in a budget; and replaces
+   each by a new constant. Weight prepacking follows (weight_layout.c). */
 #include "schedule/values/constant_folding.h"
 
 #include "ir/core/affine.h"
 #include "ir/core/binder.h"
 #include "ir/core/build.h"
+#include "ir/core/likely_value.h"
 #include "ir/core/math_mode.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
@@ -58,16 +59,78 @@ static computation measure(constant_folding *f, const node *n) {
   return c;
 }
 
-/** True if a value takes no more bytes than the BUFFERs that it is computed from, if its elements
-   take many operations each and it fits in the budget, or if a rewrite counts on it. */
+/** Elements of a value that a run computes where the value is not stored. */
+typedef struct reads {
+  double points;  /* of all readers */
+  double readers; /* that compute it, each of which would read it from memory if it were stored */
+} reads;
+
+static double likely_elements(const node *n) {
+  double elements = 1;
+  for (size_t i = 0; i < n->rank; i++) elements *= ix_likely(n->dims[i]);
+  return elements;
+}
+
+static double likely_points(const node *n) {
+  return likely_elements(n->op == OP_REDUCE ? n->src[0] : n);
+}
+
+/** Reads of a value: once, if no other value reads it. */
+static reads reads_of(const constant_folding *f, const node *n) {
+  const reads *r = map_get(&f->reads, n);
+  return r ? *r : (reads){likely_elements(n), 1};
+}
+
+static void add_reads(constant_folding *f, const node *n, double points, double readers) {
+  reads *r = map_get(&f->reads, n);
+  if (!r) map_set(f->a, &f->reads, n, r = arena_calloc(f->a, 1, sizeof *r));
+  r->points += points;
+  r->readers += readers;
+}
+
+/** Counts how often elements of each constant value are computed: once for each point of a value
+    that changes. Movements read nothing of their own. */
+static void count_reads(constant_folding *f, const node_list *order, const map *known) {
+  for (size_t i = order->n; i-- > 0;) {
+    const node *n = order->at[i];
+    if (n->dtype == DT_INDEX) continue;
+    bool passes = map_has(known, n) || op_is_movement((op)n->op);
+    reads own = passes ? reads_of(f, n) : (reads){likely_elements(n), 1};
+    own.points *= likely_points(n) / likely_elements(n);
+    for (uint32_t k = 0; k < n->n_src; k++)
+      if (n->src[k]->dtype != DT_INDEX) add_reads(f, n->src[k], own.points, own.readers);
+  }
+}
+
+/** Bytes by which constants may exceed what they are computed from. */
+static double budget_of(constant_folding *f, const node_list *order) {
+  double given = 0;
+  for (size_t i = 0; i < order->n; i++)
+    if (constant_folding_is_given(f, order->at[i])) given += bytes_of(order->at[i]);
+  double most = MACHINE_FOLDED_CONSTANTS_SHARE * given;
+  return most > MACHINE_FOLDED_CONSTANTS_BYTES ? most : MACHINE_FOLDED_CONSTANTS_BYTES;
+}
+
+/** Times that a reader computes an element: once where nothing is loaded for it, as such values are
+    computed in a loop over their own axes alone. */
+static double times_computed(const constant_folding *f, const node *n, const computation *c) {
+  const reads r = reads_of(f, n);
+  return c->bytes > 0 ? r.points / r.readers / likely_elements(n) : 1;
+}
+
+/** True if a value takes no more bytes than the BUFFERs that it is computed from, if a reader takes
+    longer to compute it than to read the bytes that it has more and these fit in the budget, or if
+   a rewrite counts on it. */
 static bool is_worth_storing(constant_folding *f, const node *n) {
   if (map_has(&f->kept, n)) return true;
   computation c = measure(f, n);
   double bytes = bytes_of(n), elements = bytes / (double)dtype_bytes((dtype)n->dtype);
   if (bytes <= c.bytes) return true;
-  if (c.operations < MACHINE_FOLDED_CONSTANT_OPERATIONS * elements) return false;
-  bool fits = f->added_bytes + bytes <= MACHINE_FOLDED_CONSTANTS_BYTES;
-  if (fits) f->added_bytes += bytes;
+  double more = bytes - c.bytes;
+  double worth = MACHINE_FOLDED_CONSTANT_OPERATIONS * elements * (more / bytes);
+  if (c.operations * times_computed(f, n, &c) < worth) return false;
+  bool fits = more <= f->budget;
+  if (fits) f->budget -= more;
   return fits;
 }
 
@@ -76,6 +139,8 @@ static bool is_worth_storing(constant_folding *f, const node *n) {
 static void find_computed(constant_folding *f) {
   node_list order = topo_sort(f->a, f->out.roots, f->request->n_roots, NULL, NULL);
   map known = constant_folding_known(f, &order), needed = {0};
+  count_reads(f, &order, &known);
+  f->budget = budget_of(f, &order);
   for (size_t i = order.n; i-- > 0;) {
     const node *n = order.at[i];
     bool is_known = map_has(&known, n);

@@ -12,11 +12,12 @@ typedef struct constant_folding {
   arena *a;
   const constant_folding_request *request;
   constants out;
-  map number;         /* a BUFFER of a constant that was added → its position in out.at, + 1 */
-  map stand_in;       /* a node → its replacement at the next constant_folding_apply */
-  map kept;           /* constant values that are stored whatever they take */
-  double added_bytes; /* of constants that are larger than what they are computed from */
-  int64_t uids;       /* the uid of the next new BUFFER */
+  map number;    /* a BUFFER of a constant that was added → its position in out.at, + 1 */
+  map stand_in;  /* a node → its replacement at the next constant_folding_apply */
+  map kept;      /* constant values that are stored whatever they take */
+  map reads;     /* a node → how often its elements are computed */
+  double budget; /* bytes by which constants may yet exceed what they are computed from */
+  int64_t uids;  /* the uid of the next new BUFFER */
 } constant_folding;
 
 /** Adds a constant of this value, and returns the BUFFER that stands for it. */
