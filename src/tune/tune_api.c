@@ -21,8 +21,7 @@ static tn_status tune(tn_binding *b, const tn_tune_desc *desc, tn_tuning *result
 tn_status tn_tune(tn_binding *b, const tn_tune_desc *desc, tn_tuning *result) {
   tn_status s = binding_enter(b);
   if (s != TN_OK) return s;
-  s = tune(b, desc, result);
-  if (s != TN_OK) b->failures.message = b->diag.failure;
+  s = binding_show_failure(b, tune(b, desc, result));
   binding_leave(b);
   return s;
 }

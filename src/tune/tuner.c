@@ -311,26 +311,23 @@ static void check_plan(tuner *t) {
   if (b->late) diag_require(t->diag, binding_prepare(b));
   const tn_plan *p = b->plan;
   if (!p->template.ir)
-    diag_raise(t->diag, TN_ERR_ARGUMENT, "%.400s: it was not made to be tunable", p->title);
+    diag_raise(t->diag, TN_ERR_ARGUMENT, "the model or plan was not made to be tunable");
   if (p->n_states || p->template.has_host_calls)
-    diag_raise(t->diag, TN_ERR_UNSUPPORTED, "%.400s: a plan with %s cannot be tuned", p->title,
+    diag_raise(t->diag, TN_ERR_UNSUPPORTED, "a plan with %s cannot be tuned",
                p->n_states ? "states" : "functions of the host");
   for (size_t i = 0; i < p->ports.n_inputs; i++)
     if (b->inputs[i].carried_output)
       diag_raise(t->diag, TN_ERR_UNSUPPORTED,
-                 "%.400s: a binding that carries output %s over to input %s cannot be tuned",
-                 p->title, p->ports.outputs[b->inputs[i].carried_output - 1].name,
-                 p->ports.inputs[i].name);
+                 "a binding that carries output %s over to input %s cannot be tuned",
+                 p->ports.outputs[b->inputs[i].carried_output - 1].name, p->ports.inputs[i].name);
 }
 
 static void check_store(tuner *t) {
   const tuned_store *store = t->binding->context->tuned;
   if (!store)
-    diag_raise(
-        t->diag, TN_ERR_IO,
-        "%.400s: there is no file of tuned schedules: TENON_TUNED or TENON_CACHE turns it off; "
-        "name one (tune -o FILE, tn_open_desc.tuned)",
-        t->binding->plan->title);
+    diag_raise(t->diag, TN_ERR_IO,
+               "there is no file of tuned schedules: TENON_TUNED or TENON_CACHE turns it off; "
+               "name one (tune -o FILE, tn_open_desc.tuned)");
   t->info->file = tuned_store_path(store);
 }
 

@@ -191,6 +191,7 @@ static void wrong_inputs_are_refused(void **state) {
     tn_status s = tn_binding_run(b);
     if (s != all[i].status) fail_msg("%zu: status %d: %s", i, (int)s, tn_binding_message(b));
     check_text(tn_binding_message(b), all[i].words);
+    check_text(tn_binding_message(b), "the model: ");
     check_rows(b, 3); /* the failure was returned once */
     tn_binding_free(b);
   }
@@ -469,6 +470,26 @@ static void check_reshape(tn_context *c, tn_binding *b, int64_t n, int64_t rows)
   for (int64_t i = 0; i < count; i++) assert_true(y[i] == (x[i] < 0 ? -x[i] : x[i]));
 }
 
+/** A run that fails for its values names the file and the values. */
+static void failures_name_the_values_that_decide(void **state) {
+  tn_context *c = *state;
+  bytes late = {0};
+  tn_model_desc d = TN_MODEL_DESC_INIT;
+  const float x[8] = {0};
+  const int64_t shape[] = {3, 4};
+  tn_model *m;
+  d.name = "folder/late.onnx";
+  reshape_model(&late);
+  check_ok(c, tn_model_load_bytes(c, late.at, late.n, &d, &m));
+  tn_binding *b = bound(c, m);
+  tn_binding_input(b, "x", tn_shape(2, 4), TN_F32, x, sizeof x);
+  tn_binding_input(b, "shape", tn_shape(2), TN_I64, shape, sizeof shape);
+  assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+  check_text(tn_binding_message(b), "folder/late.onnx: Reshape node");
+  check_text(tn_binding_message(b), "; with 'shape' = [3, 4]");
+  check_reshape(c, b, 2, 4);
+}
+
 /** Elements of an input decide on shapes: ports are those that the file declares, and each run
    takes what its values decide, whatever became of model and file. */
 static void inputs_decide_on_shapes(void **state) {
@@ -734,6 +755,7 @@ int main(void) {
       cmocka_unit_test(contexts_stay_open_while_a_model_compiles),
       TEST(models_are_applied_at_sizes_that_vary),
       TEST(copied_files_may_be_cut),
+      TEST(failures_name_the_values_that_decide),
       TEST(inputs_decide_on_shapes),
       TEST(memory_is_flat),
       TEST(bindings_outlive_models),

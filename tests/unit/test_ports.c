@@ -113,11 +113,12 @@ static void numbers_past_the_last_are_refused(void **state) {
   tn_binding *b = p->binding;
   float in[WIDTH] = {0};
   check_refused(b, tn_binding_input_at(b, 2, tn_shape(1, WIDTH), TN_F32, in, sizeof in),
-                "has no input 2: it has 2");
-  check_refused(b, tn_binding_output_at(b, 2, TN_F32, in, sizeof in), "has no output 2: it has 2");
-  check_refused(b, tn_binding_carry_at(b, 3, 0), "has no output 3");
-  check_refused(b, tn_binding_carry_at(b, 0, SIZE_MAX), "has no input");
-  check_refused(b, tn_binding_read_at(b, 9, TN_F32, in, sizeof in), "has no output 9");
+                "there is no input 2: there are 2");
+  check_refused(b, tn_binding_output_at(b, 2, TN_F32, in, sizeof in),
+                "there is no output 2: there are 2");
+  check_refused(b, tn_binding_carry_at(b, 3, 0), "no output 3");
+  check_refused(b, tn_binding_carry_at(b, 0, SIZE_MAX), "no input");
+  check_refused(b, tn_binding_read_at(b, 9, TN_F32, in, sizeof in), "no output 9");
   assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT); /* the first failure is kept */
   assert_int_equal(tn_binding_input_at(NULL, 0, tn_shape(1), TN_F32, in, 4), TN_ERR_ARGUMENT);
   assert_int_equal(tn_binding_read_at(NULL, 0, TN_F32, in, 4), TN_ERR_ARGUMENT);

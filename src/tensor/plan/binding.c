@@ -38,9 +38,21 @@ tn_status binding_take_failure(tn_binding *b) {
   return s;
 }
 
+tn_status binding_name_failure(tn_binding *b, tn_status s) {
+  if (s == TN_OK || s == TN_ERR_MEMORY || !b->plan->title) return s;
+  return diag_prefix(&b->diag, "%.400s", b->plan->title);
+}
+
+tn_status binding_show_failure(tn_binding *b, tn_status s) {
+  if (s == TN_OK) return s;
+  binding_name_failure(b, s);
+  b->failures.message = b->diag.failure;
+  return s;
+}
+
 /** Makes a failure the message, and keeps it for the next run if it is the first. */
 static tn_status record_failure(tn_binding *b) {
-  b->failures.message = b->diag.failure;
+  binding_show_failure(b, b->diag.status);
   if (b->failures.first.status == TN_OK) b->failures.first = b->diag.failure;
   return b->diag.status;
 }
@@ -101,7 +113,8 @@ static tn_status open_binding(tn_plan *p, tn_binding **out) {
   tn_context *c = p->context;
   diag d = {0};
   if (!out) {
-    diag_set(&d, TN_ERR_ARGUMENT, "%.400s: plan_bind: the place for the binding is NULL", p->title);
+    diag_set(&d, TN_ERR_ARGUMENT, "%.400s: plan_bind: the place for the binding is NULL",
+             p->title ? p->title : p->name);
     return context_set_thread_message(c, &d);
   }
   tn_binding *b = mem_calloc(&c->mem, 1, sizeof *b);
@@ -118,7 +131,7 @@ static tn_status open_binding(tn_plan *p, tn_binding **out) {
     if (s != TN_OK) destroy_binding(b);
   }
   if (s != TN_OK) {
-    diag_prefix(&d, "%.400s: plan_bind", p->title);
+    diag_prefix(&d, "%.400s: plan_bind", p->title ? p->title : p->name);
     return context_set_thread_message(c, &d);
   }
   mutex_lock(&c->lock);
@@ -174,8 +187,7 @@ static size_t find_port(tn_binding *b, const plan_port *ports, const string_map 
                         const char *name, const char *what) {
   const plan_port *p = name ? string_map_get(of, name) : NULL;
   if (p) return (size_t)(p - ports);
-  diag_set(&b->diag, TN_ERR_ARGUMENT, "%.400s has no %s %.200s", b->plan->title, what,
-           name ? name : "NULL");
+  diag_set(&b->diag, TN_ERR_ARGUMENT, "there is no %s %.200s", what, name ? name : "NULL");
   return SIZE_MAX;
 }
 
@@ -190,8 +202,7 @@ static size_t find_output(tn_binding *b, const char *name) {
 /** A port's number, or SIZE_MAX where there is none of it. */
 static size_t check_port(tn_binding *b, size_t i, size_t n, const char *what) {
   if (i < n) return i;
-  diag_set(&b->diag, TN_ERR_ARGUMENT, "%.400s has no %s %zu: it has %zu", b->plan->title, what, i,
-           n);
+  diag_set(&b->diag, TN_ERR_ARGUMENT, "there is no %s %zu: there are %zu", what, i, n);
   return SIZE_MAX;
 }
 
@@ -341,8 +352,7 @@ tn_status tn_binding_run(tn_binding *b) {
   b->has_run = false;
   s = binding_take_failure(b);
   if (s == TN_OK) {
-    s = binding_run(b);
-    if (s != TN_OK) b->failures.message = b->diag.failure;
+    s = binding_show_failure(b, binding_run(b));
     b->has_run = s == TN_OK;
   }
   binding_leave(b);
@@ -354,7 +364,7 @@ tn_status tn_binding_prepare(tn_binding *b) {
   if (s != TN_OK) return s;
   s = binding_check_caller(b);
   if (s == TN_OK) s = binding_prepare(b);
-  if (s != TN_OK) b->failures.message = b->diag.failure;
+  binding_show_failure(b, s);
   binding_leave(b);
   return s;
 }
@@ -408,7 +418,7 @@ static tn_status read_output(tn_binding *b, const char *name, size_t i, tn_dtype
   } else {
     s = read_result(b, i == SIZE_MAX ? find_output(b, name) : check_output(b, i), dtype, data,
                     bytes);
-    if (s != TN_OK) b->failures.message = b->diag.failure;
+    binding_show_failure(b, s);
   }
   binding_leave(b);
   return s;
@@ -431,7 +441,7 @@ tn_status tn_binding_profile(tn_binding *b, bool on) {
   if (s != TN_OK) return s;
   b->is_profiled = on;
   if (b->execution) s = execution_set_profiling(b->execution, on, &b->diag);
-  if (s != TN_OK) b->failures.message = b->diag.failure;
+  binding_show_failure(b, s);
   binding_leave(b);
   return s;
 }
@@ -455,7 +465,7 @@ tn_status tn_binding_step(tn_binding *b, size_t i, tn_step *step) {
                    .times = found.times};
   if (has_times) given.begin = found.begin, given.end = found.end;
   s = descriptor_write(&b->diag, step, &given, sizeof given, "tn_step");
-  if (s != TN_OK) b->failures.message = b->diag.failure;
+  binding_show_failure(b, s);
   binding_leave(b);
   return s;
 }
@@ -467,7 +477,7 @@ tn_status tn_binding_memory(tn_binding *b, tn_memory *memory) {
   s = binding_check_caller(b);
   if (s == TN_OK) s = binding_memory(b, &found);
   if (s == TN_OK) s = descriptor_write(&b->diag, memory, &found, sizeof found, "tn_memory");
-  if (s != TN_OK) b->failures.message = b->diag.failure;
+  binding_show_failure(b, s);
   binding_leave(b);
   return s;
 }

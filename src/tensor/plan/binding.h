@@ -170,6 +170,12 @@ tn_status binding_memory(tn_binding *b, tn_memory *m);
 /** Runs, in an entered binding or asynchronously. */
 tn_status binding_run(tn_binding *b);
 
+/** Puts the model's name before the message of the failure in the binding's diag, if `s` is one. */
+tn_status binding_name_failure(tn_binding *b, tn_status s);
+
+/** Names a failure, if `s` is one, and makes it the binding's message. */
+tn_status binding_show_failure(tn_binding *b, tn_status s);
+
 /** TN_ERR_BUSY in a callback of the context if a run would wait for the calling thread. */
 tn_status binding_check_caller(tn_binding *b);
 

@@ -31,7 +31,7 @@ void binding_end_async(tn_binding *b) {
 
 static tn_status run_in_queue(void *user, tn_failure *failure) {
   tn_binding *b = user;
-  tn_status s = binding_run(b);
+  tn_status s = binding_name_failure(b, binding_run(b));
   b->has_run = s == TN_OK;
   if (s != TN_OK) *failure = b->diag.failure;
   return s;
@@ -77,8 +77,7 @@ static tn_status start_run(tn_binding *b, signal_value after, signal_value done)
   s = binding_check_caller(b);
   if (s == TN_OK) s = open_queue(b);
   if (s == TN_OK) s = submit(b, after, done);
-  if (s != TN_OK) b->failures.message = b->diag.failure;
-  return s;
+  return binding_show_failure(b, s);
 }
 
 tn_status tn_binding_start(tn_binding *b, tn_signal *after, uint64_t after_value, tn_signal *done,

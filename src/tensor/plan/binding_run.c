@@ -10,6 +10,7 @@
 #include "device/memory/buffer_resize.h"
 #include "device/memory/span.h"
 #include "tensor/eval/realize.h"
+#include "tensor/plan/plan_values.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,8 +36,7 @@ static tn_status check_all_set(tn_binding *b) {
     append_name(names, sizeof names, b->plan->ports.inputs[i].name);
   }
   if (!is_missing) return TN_OK;
-  return diag_set(&b->diag, TN_ERR_ARGUMENT, "%.400s: inputs without a value: %s", b->plan->title,
-                  names);
+  return diag_set(&b->diag, TN_ERR_ARGUMENT, "inputs without a value: %s", names);
 }
 
 static tn_status count_output(tn_binding *b, size_t i, tn_shape *shape, uint64_t *count) {
@@ -68,7 +68,16 @@ static tn_status size_outputs(tn_binding *b) {
 static tn_status find_sizes(tn_binding *b) {
   tn_status s = check_all_set(b);
   if (s == TN_OK) s = binding_choose_plan(b);
-  return s == TN_OK ? binding_find_sizes(b) : s;
+  if (s != TN_OK) return s;
+  s = binding_find_sizes(b);
+  if (s != TN_OK && b->late) plan_values_explain(b->late, b->plan, &b->diag);
+  return s;
+}
+
+static tn_status choose_variant(tn_binding *b) {
+  tn_status s = binding_choose_variant(b);
+  if (s != TN_OK && b->late) plan_values_explain(b->late, b->plan, &b->diag);
+  return s;
 }
 
 /* Memory. */
@@ -222,7 +231,7 @@ static tn_status place_and_run(tn_binding *b) {
   tn_status s = find_sizes(b);
   const tn_plan *p = b->plan; /* a late plan's follows from the values */
   if (s == TN_OK) s = size_outputs(b);
-  if (s == TN_OK) s = binding_choose_variant(b);
+  if (s == TN_OK) s = choose_variant(b);
   for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++) s = place_input(b, i);
   for (size_t i = 0; i < p->ports.n_outputs && s == TN_OK; i++) s = place_output(b, i);
   if (s != TN_OK) return s;
@@ -239,7 +248,7 @@ static tn_status place_and_run(tn_binding *b) {
 
 tn_status binding_prepare(tn_binding *b) {
   tn_status s = find_sizes(b);
-  return s == TN_OK ? binding_choose_variant(b) : s;
+  return s == TN_OK ? choose_variant(b) : s;
 }
 
 tn_status binding_memory(tn_binding *b, tn_memory *m) {
@@ -267,11 +276,9 @@ static bool has_pending(const tn_binding *b) {
 }
 
 static tn_status refuse_callback(tn_binding *b) {
-  return diag_set(
-      &b->diag, TN_ERR_BUSY,
-      "%.400s: a callback of the context may not run what reads or writes a state, or calls a "
-      "function of the host",
-      b->plan->title);
+  return diag_set(&b->diag, TN_ERR_BUSY,
+                  "a callback of the context may not run what reads or writes a state, or calls a "
+                  "function of the host");
 }
 
 /** Runs the assigns to the plan's states that were made before. */

@@ -314,7 +314,7 @@ static void build_parts(void *arg) {
   plan_builder *j = arg;
   tn_plan *p = j->plan;
   p->name = copy_text(p, j->g->name);
-  p->title = j->g->title ? copy_text(p, j->g->title) : p->name;
+  p->title = j->g->title && *j->g->title ? copy_text(p, j->g->title) : NULL;
   p->template.folds_constants = j->g->folds_constants;
   if (!(j->g->n_outputs + j->g->n_written) && !j->g->late)
     diag_raise(j->d, TN_ERR_ARGUMENT, "there is neither an output nor a pending assign");

@@ -103,7 +103,8 @@ struct tn_plan {
   tn_plan *next,
       **link;  /* in the context's list, under its lock; link NULL: the handle was freed */
   arena arena; /* of all that follows */
-  const char *name, *title; /* `title`: in messages of bindings */
+  const char *name;
+  const char *title; /* in messages of bindings; NULL: they name nothing */
   plan_ports ports;
   plan_fact *facts; /* sorted by name */
   plan_state *states;
@@ -146,7 +147,7 @@ typedef struct plan_late {
     refers to. */
 typedef struct plan_graph {
   const char *name;
-  const char *title;         /* in messages of bindings; NULL: the name */
+  const char *title;         /* in messages of bindings, as a model's file; may be NULL */
   const node_list *order;    /* all nodes, sources first */
   const node *const *inputs; /* the first inputs, whether anything reads them or not */
   size_t n_inputs;

@@ -6,6 +6,8 @@
 #include "base/thread.h"
 #include "tensor/plan/variant_table.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 /** Numbers of variants that each plan has for its own. */
@@ -72,6 +74,60 @@ static tn_status read_deciding(tn_plan *p, plan_value_reader read, void *user, d
     if (decides && !values[i].data) s = read_elements(p, i, read, user, d, &values[i]);
   }
   return s;
+}
+
+/* Values in messages. */
+
+enum { MOST_SHOWN = 16 /* elements of an input */ };
+
+typedef struct message_text {
+  char text[512];
+  size_t n;
+} message_text;
+
+BASE_PRINTF(2, 3)
+static void add_text(message_text *m, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  int n = vsnprintf(m->text + m->n, sizeof m->text - m->n, format, list);
+  va_end(list);
+  m->n += n > 0 ? (size_t)n : 0;
+  if (m->n >= sizeof m->text) m->n = sizeof m->text - 1;
+}
+
+static void add_element(message_text *m, dtype t, const void *at) {
+  uint64_t bits = scalar_load(t, at);
+  if (dtype_has_floats(t))
+    add_text(m, "%g", scalar_to_double(t, bits));
+  else
+    add_text(m, "%lld", (long long)bits);
+}
+
+static void add_value(message_text *m, const plan_port *port, const plan_value *v) {
+  bool is_list = port->rank > 0;
+  add_text(m, "%s'%.80s' = %s", m->n ? ", " : "; with ", port->name, is_list ? "[" : "");
+  for (size_t i = 0; i < v->count && i < MOST_SHOWN; i++) {
+    add_text(m, "%s", i ? ", " : "");
+    add_element(m, port->dtype, (const char *)v->data + i * dtype_bytes(port->dtype));
+  }
+  add_text(m, "%s%s", v->count > MOST_SHOWN ? ", …" : "", is_list ? "]" : "");
+}
+
+/** Adds the values that decide to the message of a failure. */
+static void explain_failure(const tn_plan *p, const plan_value values[], diag *d) {
+  message_text m = {.n = 0};
+  if (d->status == TN_ERR_MEMORY || d->status == TN_ERR_CANCELLED) return;
+  for (size_t i = 0; i < p->ports.n_inputs; i++)
+    if (values[i].data) add_value(&m, &p->ports.inputs[i], &values[i]);
+  if (m.n) diag_set(d, d->status, "%.1400s%s", d->text, m.text);
+}
+
+void plan_values_explain(tn_plan *late, const tn_plan *made, diag *d) {
+  plan_values *k = late->values;
+  mutex_lock(&k->lock);
+  for (size_t i = 0; i < k->n; i++)
+    if (k->at[i].plan == made) explain_failure(late, k->at[i].values, d);
+  mutex_unlock(&k->lock);
 }
 
 /* Plans. */
@@ -160,6 +216,7 @@ static tn_status find_or_make(tn_plan *p, plan_value **values, diag *d, tn_plan 
   *out = find_made(p, *values); /* another run may have made it */
   if (!*out) {
     s = make_plan(p, *values, &of_sizes, d, out);
+    if (s != TN_OK) explain_failure(p, *values, d);
     if (s == TN_OK && *out) {
       keep_plan(p, *out, *values, of_sizes);
       *values = NULL;

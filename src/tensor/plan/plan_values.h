@@ -19,4 +19,7 @@ typedef tn_status (*plan_value_reader)(void *user, size_t input, bool sizes_alon
     caller. */
 tn_status plan_values_find(tn_plan *p, plan_value_reader read, void *user, diag *d, tn_plan **out);
 
+/** Adds the values that a plan was made for to the message of a failure of its run. */
+void plan_values_explain(tn_plan *late, const tn_plan *made, diag *d);
+
 #endif
