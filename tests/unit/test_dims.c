@@ -180,10 +180,32 @@ static void bounds_that_are_no_numbers_are_refused(void **state) {
   check_invalid(c, tn_slice(x, 0, tn_dim_add(NULL, 1, 1), TN_END, 1), TN_ERR_SHAPE, "is no size");
   check_invalid(c, tn_slice(y, 0, 50, TN_END, 1), TN_ERR_SHAPE, "can be outside");
   check_invalid(c, tn_slice(x, 0, tn_dim_sub(c, 1, n), TN_END, -1), TN_ERR_SHAPE,
-                "start -n+1 can be negative");
+                "start 1 - n can be negative");
   check_invalid(c, tn_slice(x, 0, 0, tn_dim_sub(c, n, 2), 1), TN_ERR_SHAPE, "can be negative");
   assert_int_equal(sliced(x, 0, tn_dim_add(c, n, 2), 1), 3);
   assert_true(sliced(y, tn_dim_sub(c, 0, n), n, 1) == n);
+}
+
+/** Sizes read as arithmetic does, and a shape keeps its sizes apart. */
+static void messages_spell_sizes_as_arithmetic(void **state) {
+  tn_context *c = *state;
+  const tn_dim n = tn_dim_var(c, "n", 1, 9), p = tn_dim_var(c, "p", 1, 9),
+               q = tn_dim_var(c, "q", 1, 9);
+  const tn_dim sum = tn_dim_add(c, p, q), half = tn_dim_div(c, tn_dim_add(c, p, 1), 2);
+  const struct {
+    tn_dim size;
+    const char *text;
+  } all[] = {
+      {sum, "nx(p + q) has n*p + n*q elements"},
+      {tn_dim_mul(c, half, q), "nx(q*((p + 1)/2)) has"},
+      {tn_dim_add(c, tn_dim_mul(c, 2, p), 3), "nx(2*p + 3) has"},
+      {tn_dim_add(c, tn_dim_sub(c, 10, p), q), "nx(q - p + 10) has"},
+      {q, "nxq has n*q elements"},
+  };
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    tn_tensor *x = tn_full(c, tn_shape(n, all[i].size), TN_F32, 0);
+    check_invalid(c, tn_reshape(x, tn_shape(7)), TN_ERR_SHAPE, all[i].text);
+  }
 }
 
 static void extremes_need_an_element(void **state) {
@@ -343,6 +365,7 @@ int main(void) {
       WITH(numbers_have_a_limit),
       WITH(bounds_are_clamped),
       WITH(bounds_that_are_no_numbers_are_refused),
+      WITH(messages_spell_sizes_as_arithmetic),
       WITH(extremes_need_an_element),
       WITH(failures_do_not_pile_up),
       cmocka_unit_test(sizes_go_with_their_scope),

@@ -298,7 +298,7 @@ static void all_sizes_that_differ_are_in_one_message(void **state) {
   float f[64] = {0};
   assert_int_equal(tn_binding_input(b, "z", tn_shape(4), TN_F32, f, 16), TN_ERR_SHAPE);
   assert_string_equal(tn_binding_message(b),
-                      "input z: axis 0 has size 4, but must be 2*n+1, with n from 1 to 4");
+                      "input z: axis 0 has size 4, but must be 2*n + 1, with n from 1 to 4");
   tn_binding_run(b);
   check_bound(b, tn_binding_input(b, "z", tn_shape(5), TN_F32, f, 20));
   check_bound(b, tn_binding_input(b, "x", tn_shape(2, 3), TN_F32, f, 24));

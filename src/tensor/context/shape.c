@@ -16,58 +16,111 @@ sizes sizes_of(const node *x) {
 
 enum { TEXT_DEPTH = 6, TEXT_BYTES = 200 };
 
-static void add_text(str *s, const node *n, int depth, bool is_operand);
+/** How tightly an expression binds its parts. */
+typedef enum binding_of { BINDS_SUM, BINDS_PRODUCT, BINDS_QUOTIENT, BINDS_ATOM } binding_of;
 
-static void add_infix(str *s, const char *sign, const node *n, int depth) {
-  add_text(s, n->src[0], depth, true);
+static binding_of binding_of_node(const node *n) {
+  if (n->op == OP_AFFINE) {
+    bool is_scaled = ix_terms(n) == 1 && !ix_offset(n) && ix_coefficient_at(n, 0) > 0;
+    return is_scaled ? BINDS_PRODUCT : BINDS_SUM;
+  }
+  if (n->op == OP_MUL) return BINDS_PRODUCT;
+  return n->op == OP_FLOORDIV || n->op == OP_MOD ? BINDS_QUOTIENT : BINDS_ATOM;
+}
+
+static void add_text(str *s, const node *n, int depth);
+
+/** Adds an operand, in parentheses if it binds its parts less tightly than `least`. */
+static void add_operand(str *s, const node *n, int depth, binding_of least) {
+  bool is_loose = binding_of_node(n) < least;
+  str_add(s, is_loose ? "(" : "");
+  add_text(s, n, depth);
+  str_add(s, is_loose ? ")" : "");
+}
+
+/** Adds a factor of a product. Quotients are rounded, so they are in parentheses. */
+static void add_factor(str *s, const node *n, int depth) {
+  add_operand(s, n, depth, binding_of_node(n) == BINDS_PRODUCT ? BINDS_PRODUCT : BINDS_ATOM);
+}
+
+static void add_product(str *s, const node *n, int depth) {
+  add_factor(s, n->src[0], depth);
+  str_add(s, "*");
+  add_factor(s, n->src[1], depth);
+}
+
+static void add_quotient(str *s, const char *sign, const node *n, int depth) {
+  add_operand(s, n->src[0], depth, BINDS_ATOM);
   str_add(s, sign);
-  add_text(s, n->src[1], depth, true);
+  add_operand(s, n->src[1], depth, BINDS_ATOM);
 }
 
 static void add_call(str *s, const char *name, const node *n, int depth) {
   str_addf(s, "%s(", name);
-  add_text(s, n->src[0], depth, false);
+  add_text(s, n->src[0], depth);
   str_add(s, ", ");
-  add_text(s, n->src[1], depth, false);
+  add_text(s, n->src[1], depth);
   str_add(s, ")");
 }
 
-static void add_sum(str *s, const node *n, int depth) {
-  for (size_t i = 0; i < ix_terms(n); i++) {
-    const node *atom = ix_atom(n, i);
-    int64_t c = ix_coefficient_at(n, i);
-    str_add(s, c < 0 ? "-" : i ? "+" : "");
-    if (c != 1 && c != -1)
-      str_addf(s, "%llu*", c < 0 ? 0 - (unsigned long long)c : (unsigned long long)c);
-    add_text(s, atom, depth, c != 1 && atom->op != OP_MUL);
-  }
-  if (ix_offset(n)) str_addf(s, "%+lld", (long long)ix_offset(n));
+static void add_term(str *s, const node *n, size_t i, int depth) {
+  const node *atom = ix_atom(n, i);
+  int64_t c = ix_coefficient_at(n, i);
+  unsigned long long size = c < 0 ? 0 - (unsigned long long)c : (unsigned long long)c;
+  if (size != 1) str_addf(s, "%llu*", size);
+  if (size != 1)
+    add_factor(s, atom, depth);
+  else
+    add_operand(s, atom, depth, BINDS_PRODUCT);
 }
 
-static void add_text(str *s, const node *n, int depth, bool is_operand) {
-  bool is_loose = n->op == OP_AFFINE || n->op == OP_MUL || n->op == OP_FLOORDIV || n->op == OP_MOD;
+static void add_first_term(str *s, const node *n, size_t i, int depth) {
+  if (ix_coefficient_at(n, i) < 0) str_add(s, "-");
+  add_term(s, n, i, depth);
+}
+
+/** Adds a sum, with a positive term first if there is one. */
+static void add_sum(str *s, const node *n, int depth) {
+  int64_t offset = ix_offset(n);
+  size_t terms = ix_terms(n), first = 0;
+  while (first < terms && ix_coefficient_at(n, first) < 0) first++;
+  bool offset_first = first == terms && offset > 0;
+  if (first == terms) first = offset_first ? terms : 0;
+  if (offset_first)
+    str_addf(s, "%lld", (long long)offset);
+  else
+    add_first_term(s, n, first, depth);
+  for (size_t i = 0; i < terms; i++) {
+    if (i == first) continue;
+    str_add(s, ix_coefficient_at(n, i) < 0 ? " - " : " + ");
+    add_term(s, n, i, depth);
+  }
+  if (offset_first || !offset) return;
+  str_addf(s, " %s %llu", offset < 0 ? "-" : "+",
+           offset < 0 ? 0 - (unsigned long long)offset : (unsigned long long)offset);
+}
+
+static void add_text(str *s, const node *n, int depth) {
   if (!depth || s->n > TEXT_BYTES) {
     str_add(s, "…");
     return;
   }
-  if (is_operand && is_loose) str_add(s, "(");
   switch (n->op) {
   case OP_CONST: str_addf(s, "%lld", (long long)node_int(n)); break;
   case OP_VAR: str_addf(s, "%.100s", var_user_name(n->text)); break;
   case OP_AFFINE: add_sum(s, n, depth - 1); break;
-  case OP_MUL: add_infix(s, "*", n, depth - 1); break;
-  case OP_FLOORDIV: add_infix(s, "/", n, depth - 1); break;
-  case OP_MOD: add_infix(s, "%", n, depth - 1); break;
+  case OP_MUL: add_product(s, n, depth - 1); break;
+  case OP_FLOORDIV: add_quotient(s, "/", n, depth - 1); break;
+  case OP_MOD: add_quotient(s, "%", n, depth - 1); break;
   case OP_MIN: add_call(s, "min", n, depth - 1); break;
   case OP_MAX: add_call(s, "max", n, depth - 1); break;
   default: str_add(s, "…");
   }
-  if (is_operand && is_loose) str_add(s, ")");
 }
 
 const char *size_text(builder *b, const node *n) {
   str s = str_new(b->arena);
-  add_text(&s, n, TEXT_DEPTH, false);
+  add_text(&s, n, TEXT_DEPTH);
   vec_push(b->arena, &b->named.single, n);
   return str_text(&s);
 }
@@ -85,7 +138,7 @@ const char *sizes_text(builder *b, const sizes *shape) {
       str_add(&s, "-1");
       continue;
     }
-    add_text(&s, shape->at[i], TEXT_DEPTH, false);
+    add_operand(&s, shape->at[i], TEXT_DEPTH, shape->rank > 1 ? BINDS_ATOM : BINDS_SUM);
     vec_push(b->arena, &b->named.of_shapes, shape->at[i]);
   }
   return str_text(&s);

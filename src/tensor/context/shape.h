@@ -19,8 +19,8 @@ sizes sizes_of(const node *x);
 /** "2x3xn", for messages; "scalar" for rank 0. In the builder's arena. */
 const char *sizes_text(builder *b, const sizes *s);
 
-/** A size as text, for messages: "n", "n/2+1". Deep or long expressions are cut short with "…". In
-    the builder's arena, which lists the size among those that a refusal names. */
+/** A size as text, for messages: "n", "n/2 + 1". Deep or long expressions are cut short with "…".
+   In the builder's arena, which lists the size among those that a refusal names. */
 const char *size_text(builder *b, const node *n);
 
 /** As size_text, with the whole name of a variable, as the user gave it. */

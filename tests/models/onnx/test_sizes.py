@@ -229,7 +229,7 @@ REFUSED = {
                           "ERR_SHAPE", ["cannot expand 5 to n", "'n' varies"]),
     "expanded to what may be negative": (
         ["Shape x -> s", "Sub s 1 -> t", "Expand z t -> y"], {"x": ["n"], "z": [1]}, BOUND,
-        "ERR_SHAPE", ["n-1", "negative"]),
+        "ERR_SHAPE", ["n - 1", "negative"]),
     "expanded to the larger of two": (
         ["Shape x -> s", "Max s 2 -> t", "Expand x t -> y"], {"x": ["n"]}, BOUND, "ERR_SHAPE",
         ["n is not max(n, 2)"]),
