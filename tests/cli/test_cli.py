@@ -1005,8 +1005,8 @@ class Sizes(Case):
         flat = self.array("flat.npy", np.ones(3, np.float32))
         for verb, args, says in (
                 ("run", ("a=4x4", "b=4x3"), "input a: axis 1 has size 4, not 3, its fixed size"),
-                ("bench", ("a=4x3", f"b={flat}"), f"input b ({flat}) has rank 1, not 2"),
-                ("explain", ("a=4x3x1", "b=4x3"), "input a has rank 3, not 2"),
+                ("bench", ("a=4x3", f"b={flat}"), f"input b ({flat}) has rank 1, not 2: its shape is 3, not mx3"),
+                ("explain", ("a=4x3x1", "b=4x3"), "input a has rank 3, not 2: its shape is 4x3x1, not nx3"),
                 ("run", ("a=9x3", "b=9x3", "--size=n=2..8"),
                  "input a: axis 0 has size 9, but n must be from 2 to 8"),
                 ("run", ("a=9x3", "b=9x3", "--size=n=2"),

@@ -179,7 +179,7 @@ static void wrong_inputs_are_refused(void **state) {
   const wrong_input all[] = {
       {"pixels", tn_shape(2, 4), 32, TN_ERR_ARGUMENT, "pixels"},
       {"x", tn_shape(2, 5), 40, TN_ERR_SHAPE, "x"},
-      {"x", tn_shape(8), 32, TN_ERR_SHAPE, "x"},
+      {"x", tn_shape(8), 32, TN_ERR_SHAPE, "rank 1, not 2: its shape is 8, not batchx4"},
       {"x", tn_shape(-1, 4), 32, TN_ERR_SHAPE, "x"},
       {"x", tn_shape(2, 4), 31, TN_ERR_ARGUMENT, "31"},
       {"y", tn_shape(2, 3), 24, TN_ERR_ARGUMENT, "y"},
@@ -595,7 +595,7 @@ static void models_are_applied_to_what_fits(void **state) {
   check_apply_fails(c, m, tn_full(c, tn_shape(2, 5), TN_F32, 1), 1, 2, TN_ERR_SHAPE,
                     "input 'x': axis 1 has size 5, not 4");
   check_apply_fails(c, m, tn_full(c, tn_shape(4), TN_F32, 1), 1, 2, TN_ERR_SHAPE,
-                    "input 'x' has rank 1, not 2");
+                    "input 'x' has rank 1, not 2: its shape is 4, not batchx4");
   tn_tensor *out[2];
   check_apply_fails(c, m, NULL, 1, 2, TN_ERR_ARGUMENT, "model(NULL): operand 1 is NULL");
   tn_model_apply(NULL, &good, 1, out, 2);

@@ -364,11 +364,26 @@ static void check_varying_size(shape_check *k, const model_input *in, size_t axi
            port->sizes[axis], (long long)known->value, known->axis, known->input->name);
 }
 
+/** Adds "2x3", or "scalar"; `names` of sizes that vary. */
+static void add_shape(str *s, const tn_shape *shape, const char *const names[]) {
+  if (!shape->rank) str_add(s, "scalar");
+  for (size_t i = 0; i < (size_t)shape->rank; i++) {
+    if (names && shape->size[i] < 0)
+      str_addf(s, strpbrk(names[i], " */%") ? "%s(%s)" : "%s%s", i ? "x" : "", names[i]);
+    else
+      str_addf(s, "%s%lld", i ? "x" : "", (long long)shape->size[i]);
+  }
+}
+
 static void check_shape(shape_check *k, const model_input *in, const tn_port *port) {
   const tn_shape *shape = &in->value.shape, *expected = &port->type.shape;
   if (shape->rank != expected->rank) {
     begin_misfit(k, in, SIZE_MAX);
-    str_addf(&k->misfits, " has rank %d, not %d", (int)shape->rank, (int)expected->rank);
+    str_addf(&k->misfits, " has rank %d, not %d: its shape is ", (int)shape->rank,
+             (int)expected->rank);
+    add_shape(&k->misfits, shape, NULL);
+    str_add(&k->misfits, ", not ");
+    add_shape(&k->misfits, expected, port->sizes);
     return;
   }
   for (size_t i = 0; i < (size_t)expected->rank; i++) {

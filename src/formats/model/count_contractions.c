@@ -7,6 +7,7 @@
 #include "ir/core/topo_sort.h"
 #include "ir/transform/copy_graph.h"
 #include "tensor/context/descriptor.h"
+#include "tensor/context/shape.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,15 +78,28 @@ static int compare_names(const void *a, const void *b) {
   return strcmp(((const size_variable *)a)->name, ((const size_variable *)b)->name);
 }
 
+static void refuse_rank(counting *k, size_t i) {
+  const tn_model *m = k->model;
+  size_t rank = m->graph.nodes[i]->rank;
+  const tn_shape *s = &k->shapes[i];
+  diag *d = ir_arena(k->ir)->diag;
+  char given[256], wanted[256];
+  if (s->rank < 0 || s->rank > TN_MAX_RANK || rank > TN_MAX_RANK)
+    diag_raise(d, TN_ERR_SHAPE, "input '%.200s' has rank %d, not %zu", m->graph.names[i],
+               (int)s->rank, rank);
+  diag_raise(d, TN_ERR_SHAPE, "input '%.200s' has rank %d, not %zu: its shape is %s, not %s",
+             m->graph.names[i], (int)s->rank, rank,
+             shape_write_text(given, sizeof given, (size_t)s->rank, NULL, s->size),
+             shape_write_text(wanted, sizeof wanted, rank, m->graph.sizes[i], NULL));
+}
+
 /** Adds the variables of input `i` with their values; raises if its shape does not fit. */
 static void read_shape(counting *k, size_t i) {
   const tn_model *m = k->model;
   const node *input = m->graph.nodes[i];
   const tn_shape *shape = &k->shapes[i];
   arena *a = ir_arena(k->ir);
-  if (shape->rank != (int64_t)input->rank)
-    diag_raise(a->diag, TN_ERR_SHAPE, "input '%.200s' has rank %d, not %d", m->graph.names[i],
-               (int)shape->rank, (int)input->rank);
+  if (shape->rank != (int64_t)input->rank) refuse_rank(k, i);
   for (size_t d = 0; d < input->rank; d++) {
     const node *size = input->dims[d];
     if (shape->size[d] < size->lo || shape->size[d] > size->hi)

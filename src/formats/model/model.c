@@ -215,9 +215,12 @@ static bool fits_bounds(const node *size, const node *var) {
    equal it. */
 static void bind_sizes(builder *b, const tn_model *m, size_t i, const node *x, map *with) {
   const node *port = m->graph.nodes[i];
-  if (x->rank != port->rank)
-    diag_raise(b->diag, TN_ERR_SHAPE, "input '%s' has rank %u, not %u", m->graph.names[i], x->rank,
-               port->rank);
+  if (x->rank != port->rank) {
+    const sizes given = sizes_of(x), wanted = sizes_of(port);
+    diag_raise(b->diag, TN_ERR_SHAPE, "input '%s' has rank %u, not %u: its shape is %s, not %s",
+               m->graph.names[i], x->rank, port->rank, sizes_text(b, &given),
+               sizes_text(b, &wanted));
+  }
   for (size_t k = 0; k < x->rank; k++) {
     const node *size = port->dims[k], *known = map_get(with, size);
     if (size->op == OP_VAR && !fits_bounds(x->dims[k], size))

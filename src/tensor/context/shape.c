@@ -6,6 +6,9 @@
 #include "ir/core/affine.h"
 #include "ir/core/var_names.h"
 
+#include <stdio.h>
+#include <string.h>
+
 _Static_assert((int)SIZES_MAX_RANK == IR_MAX_RANK, "sizes hold the shape of every node");
 
 sizes sizes_of(const node *x) {
@@ -142,4 +145,21 @@ const char *sizes_text(builder *b, const sizes *shape) {
     vec_push(b->arena, &b->named.of_shapes, shape->at[i]);
   }
   return str_text(&s);
+}
+
+/** True if a size reads as one number or name beside others. */
+static bool is_plain(const char *size) { return !strpbrk(size, " */%"); }
+
+const char *shape_write_text(char *text, size_t bytes, size_t rank, const char *const names[],
+                             const int64_t numbers[]) {
+  size_t n = (size_t)snprintf(text, bytes, "%s", rank ? "" : "scalar");
+  for (size_t i = 0; i < rank && n < bytes; i++) {
+    const char *x = i ? "x" : "";
+    if (!names)
+      n += (size_t)snprintf(text + n, bytes - n, "%s%lld", x, (long long)numbers[i]);
+    else
+      n += (size_t)snprintf(text + n, bytes - n,
+                            rank > 1 && !is_plain(names[i]) ? "%s(%s)" : "%s%s", x, names[i]);
+  }
+  return text;
 }

@@ -23,6 +23,11 @@ const char *sizes_text(builder *b, const sizes *s);
    In the builder's arena, which lists the size among those that a refusal names. */
 const char *size_text(builder *b, const node *n);
 
+/** A shape of sizes as texts, or as numbers where there is none, as sizes_text spells it; cut short
+    where `bytes` are too few. */
+const char *shape_write_text(char *text, size_t bytes, size_t rank, const char *const names[],
+                             const int64_t numbers[]);
+
 /** As size_text, with the whole name of a variable, as the user gave it. */
 const char *size_user_text(builder *b, const node *n);
 

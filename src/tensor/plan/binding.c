@@ -305,15 +305,22 @@ tn_status tn_binding_output_at(tn_binding *b, size_t output, tn_dtype dtype, voi
   return s;
 }
 
+static tn_status refuse_ranks(tn_binding *b, const plan_port *from, const plan_port *to) {
+  char output[256], input[256];
+  return diag_set(&b->diag, TN_ERR_SHAPE,
+                  "output %s has rank %zu, input %s has rank %zu: the shapes are %s and %s",
+                  from->name, from->rank, to->name, to->rank,
+                  plan_port_shape_text(from, output, sizeof output),
+                  plan_port_shape_text(to, input, sizeof input));
+}
+
 tn_status binding_check_carry(tn_binding *b, const tn_plan *p, size_t o, size_t i) {
   const plan_port *from = &p->ports.outputs[o], *to = &p->ports.inputs[i];
   if (from->is_late) return TN_OK; /* the plan for the values of a run is checked */
   if (from->dtype != to->dtype)
     return diag_set(&b->diag, TN_ERR_DTYPE, "output %s is %s, input %s is %s", from->name,
                     dtype_name(from->dtype), to->name, dtype_name(to->dtype));
-  if (from->rank != to->rank)
-    return diag_set(&b->diag, TN_ERR_SHAPE, "output %s has rank %zu, input %s has rank %zu",
-                    from->name, from->rank, to->name, to->rank);
+  if (from->rank != to->rank) return refuse_ranks(b, from, to);
   return TN_OK;
 }
 

@@ -2,6 +2,7 @@
    refuses sizes that do not fit. One message lists all of a call, each with the size that is
    expected and its origin. */
 #include "ir/core/var_names.h"
+#include "tensor/context/shape.h"
 #include "tensor/context/symbolic_dims.h"
 #include "tensor/plan/binding.h"
 
@@ -76,14 +77,23 @@ static void add_unsolved(misfits *m, const tn_plan *p, const plan_port *port, si
                name, (long long)f->min, (long long)f->max);
 }
 
+static tn_status refuse_rank(tn_binding *b, const plan_port *p, tn_shape shape) {
+  char given[256], wanted[256];
+  if (shape.rank < 0 || shape.rank > TN_MAX_RANK)
+    return diag_set(&b->diag, TN_ERR_SHAPE, "input %s has rank %d, not %zu", p->name,
+                    (int)shape.rank, p->rank);
+  return diag_set(&b->diag, TN_ERR_SHAPE, "input %s has rank %d, not %zu: its shape is %s, not %s",
+                  p->name, (int)shape.rank, p->rank,
+                  shape_write_text(given, sizeof given, (size_t)shape.rank, NULL, shape.size),
+                  plan_port_shape_text(p, wanted, sizeof wanted));
+}
+
 tn_status binding_check_shape(tn_binding *b, const plan_port *p, tn_shape shape, size_t bytes,
                               uint64_t *count) {
   misfits m = {0};
   int64_t value;
   const tn_plan *plan = binding_ports(b);
-  if (shape.rank < 0 || (size_t)shape.rank != p->rank)
-    return diag_set(&b->diag, TN_ERR_SHAPE, "input %s has rank %d, not %zu", p->name,
-                    (int)shape.rank, p->rank);
+  if (shape.rank < 0 || (size_t)shape.rank != p->rank) return refuse_rank(b, p, shape);
   if (!binding_element_count(shape, bytes, count))
     return diag_set(&b->diag, TN_ERR_SHAPE, "input %s: a size is no number, or too large", p->name);
   for (size_t k = 0; k < p->rank; k++) {

@@ -3,7 +3,14 @@
 #include "tensor/plan/plan.h"
 
 #include "tensor/context/descriptor.h"
+#include "tensor/context/shape.h"
 #include "tensor/plan/binding.h"
+
+const char *plan_port_shape_text(const plan_port *p, char *text, size_t bytes) {
+  const char *names[TN_MAX_RANK];
+  for (size_t k = 0; k < p->rank; k++) names[k] = p->size[k].text;
+  return shape_write_text(text, bytes, p->rank, names, NULL);
+}
 
 tn_status tn_plan_port(const tn_plan *p, tn_port_kind kind, size_t i, tn_port *port) {
   if (!p) return TN_ERR_ARGUMENT;

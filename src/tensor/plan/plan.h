@@ -97,6 +97,9 @@ typedef struct plan_template {
   plan_file file;
 } plan_template;
 
+/** The shape of a port in words, for messages. */
+const char *plan_port_shape_text(const plan_port *p, char *text, size_t bytes);
+
 struct tn_plan {
   atomic_size_t count; /* its handle, and bindings */
   tn_context *context;
