@@ -117,6 +117,7 @@ static void set_key(compilation *c, size_t i, kernel_graph_key graph) {
   const char *found = NULL;
   r->graph = graph;
   if (!tuned_choice_is_empty(tuned)) found = tuned_choice_find(tuned, tuned_key_of(c, r));
+  if (found && tuned->used) ++*tuned->used;
   r->tuned = found ? found : "";
   r->key = kernel_key_make(c->arena, c->target, c->identity, r->tuned, graph);
 }
@@ -601,6 +602,7 @@ static void check_kernel(compilation *c, const node *kernel) {
 }
 
 static void begin_requests(compilation *c) {
+  if (c->options->tuned.used) *c->options->tuned.used = 0;
   c->work.requests = arena_calloc(c->arena, c->work.n, sizeof *c->work.requests);
   const compiler_identity_request q = identity_request(c);
   c->identity = compiler_identity_get(&q);

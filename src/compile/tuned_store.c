@@ -41,7 +41,8 @@ static const uint64_t most_file_bytes = (uint64_t)1 << 28;
 
 struct tuned_store {
   const mem *mem;
-  disk_cache_warning *warn;
+  tuned_store_log *log;
+  bool is_named; /* by the caller, not found in the folder of the cache */
   void *user;
   diag no_path; /* why there is no path, if there is none */
   char path[FILE_PATH_BYTES];
@@ -62,7 +63,7 @@ static void find_path(tuned_store *s, const char *file, const char *folder) {
 }
 
 bool tuned_store_open(tuned_store **out, const char *file, const disk_cache *cache,
-                      disk_cache_warning *warn, void *user, const mem *m) {
+                      tuned_store_log *log, void *user, const mem *m) {
   diag d = {0};
   *out = NULL;
   const char *folder = file || !cache ? NULL : disk_cache_path(cache, &d);
@@ -71,7 +72,8 @@ bool tuned_store_open(tuned_store **out, const char *file, const disk_cache *cac
   if (!s) return false;
   find_path(s, file, folder);
   s->mem = m;
-  s->warn = warn;
+  s->log = log;
+  s->is_named = file != NULL;
   s->user = user;
   s->out = -1;
   arena_init(&s->arena, m, &s->diag);
@@ -223,18 +225,25 @@ static tn_status read_file(tuned_store *s, int fd, reading *r, diag *d) {
   return status;
 }
 
-tn_status tuned_store_read(tuned_store *s, void (*visit)(void *user, const tuned_record *r),
-                           void *user, diag *d) {
+static tn_status read_lines(tuned_store *s, void (*visit)(void *user, const tuned_record *r),
+                            void *user, bool *is_missing, diag *d) {
   reading r = {.visit = visit, .user = user};
   if (s->no_path.status) return refuse_path(s, d);
   int fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return TN_OK;
+  *is_missing = fd < 0 && (errno == ENOENT || errno == ENOTDIR);
+  if (*is_missing) return TN_OK;
   if (fd < 0) return fail(s, "cannot be opened", strerror(errno), d);
   arena_init(&r.arena, s->mem, d);
   tn_status status = read_file(s, fd, &r, d);
   arena_free(&r.arena);
   close(fd);
   return status;
+}
+
+tn_status tuned_store_read(tuned_store *s, void (*visit)(void *user, const tuned_record *r),
+                           void *user, diag *d) {
+  bool is_missing;
+  return read_lines(s, visit, user, &is_missing, d);
 }
 
 /* Lookups. */
@@ -249,20 +258,43 @@ static void keep_record(void *user, const tuned_record *r) {
   if (r->verdict == TUNED_KEPT) set_kept(user, r);
 }
 
+/** Tells what was read, for users who expect schedules of a file. */
+static void tell_contents(const tuned_store *s, bool lacks_file) {
+  char text[FILE_PRINTABLE_BYTES + 160], shown[FILE_PRINTABLE_BYTES];
+  const char *path = file_printable_path(s->path, shown);
+  if (lacks_file)
+    snprintf(
+        text, sizeof text,
+        "there is no file of tuned schedules \"%s\": kernels have the schedules that the search "
+        "finds, until tenon tune makes it",
+        path);
+  else
+    snprintf(text, sizeof text, "tuned schedules of %zu kernel%s in \"%s\"", s->kept.entries.n,
+             s->kept.entries.n == 1 ? "" : "s", path);
+  s->log(s->user, lacks_file ? TN_LOG_WARNING : TN_LOG_INFO, text);
+}
+
 /** Reads the file at the first call; the caller holds the lock. A file that cannot be read gives no
     schedules, and a warning. */
-static void read_once(tuned_store *s) {
+static void read_once(const tuned_choice *t) {
+  tuned_store *s = t->store;
   if (s->is_read) return;
   s->is_read = true;
   diag_clear(&s->diag);
-  if (tuned_store_read(s, keep_record, s, &s->diag)) s->warn(s->user, s->diag.text);
+  bool is_missing = false;
+  tn_status status = read_lines(s, keep_record, s, &is_missing, &s->diag);
+  if (!s->log) return;
+  if (status != TN_OK)
+    s->log(s->user, TN_LOG_WARNING, s->diag.text);
+  else
+    tell_contents(s, is_missing && s->is_named && !t->is_tunable);
 }
 
 bool tuned_choice_is_empty(const tuned_choice *t) {
   bool is_empty = !t->trial || !t->trial->entries.n;
   if (!t->store || !is_empty) return is_empty;
   mutex_lock(&t->store->lock);
-  read_once(t->store);
+  read_once(t);
   is_empty = !t->store->kept.entries.n;
   mutex_unlock(&t->store->lock);
   return is_empty;
@@ -272,7 +304,7 @@ const char *tuned_choice_find(const tuned_choice *t, const char *key) {
   const char *found = t->trial ? string_map_get(t->trial, key) : NULL;
   if (!found && t->store) {
     mutex_lock(&t->store->lock);
-    read_once(t->store);
+    read_once(t);
     found = string_map_get(&t->store->kept, key);
     mutex_unlock(&t->store->lock);
   }
@@ -459,7 +491,7 @@ tn_status tuned_store_append(tuned_store *s, const tuned_record *r, diag *d) {
   tn_status status = diag_catch(d, append_body, &p);
   if (s->out >= 0) lock_file(s->out, LOCK_UN);
   if (!status && r->verdict == TUNED_KEPT) {
-    read_once(s);
+    read_once(&(tuned_choice){.store = s, .is_tunable = true});
     status = diag_catch(&s->diag, keep_body, &p);
     if (status) d->failure = s->diag.failure;
   }

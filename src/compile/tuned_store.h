@@ -9,6 +9,8 @@
 #include "base/map.h"
 #include "compile/disk_cache.h"
 
+#include <tenon/context.h>
+
 typedef struct tuned_store tuned_store;
 
 /** Outcomes of a measurement: name and word in the file. */
@@ -42,11 +44,15 @@ typedef struct tuned_record {
   bool is_foreign;                /* another build of the library measured it; not appended */
 } tuned_record;
 
+/** Receives a line for the log: a warning, or what the file holds. */
+typedef void tuned_store_log(void *user, tn_log_level level, const char *text);
+
 /** Opens the store in a file ("off": *out is NULL); NULL: the file "tuned" in the folder of the
     disk cache, and none without one. A relative path is one of the present
-    working directory. Nothing is read yet. False without memory. */
+    working directory. Nothing is read yet; when it is, a file that was named and is not there is a
+    warning. False without memory. */
 bool tuned_store_open(tuned_store **out, const char *file, const disk_cache *cache,
-                      disk_cache_warning *warn, void *user, const mem *m);
+                      tuned_store_log *log, void *user, const mem *m);
 void tuned_store_close(tuned_store *s); /* NULL is allowed */
 
 /** The path of the file, absolute; "" if that is too long. */
@@ -67,6 +73,8 @@ tn_status tuned_store_read(tuned_store *s, void (*visit)(void *user, const tuned
 typedef struct tuned_choice {
   tuned_store *store;      /* NULL: none */
   const string_map *trial; /* decisions by key that come before those of the store; NULL: none */
+  size_t *used;            /* counts the kernels that have one; NULL: nothing does */
+  bool is_tunable;         /* what is compiled may be tuned, so the file need not be there yet */
 } tuned_choice;
 
 /** True if no kernel has one. */

@@ -69,7 +69,7 @@ static void add_kernel(tuner *t, size_t number, const char *key) {
   *k = (tuned_kernel){.number = number, .sink = sink, .key = key, .share = t->shares[number]};
   if (!k->share.ns || sink_schedule(sink, &bytes)) return;
   if (!kernel_candidates_begin(&k->candidates, &t->arena, sink, &o, &k->present)) return;
-  const char *kept = tuned_choice_find(&(tuned_choice){c->tuned, NULL}, key);
+  const char *kept = tuned_choice_find(&(tuned_choice){.store = c->tuned}, key);
   if (!kept || !kernel_candidates_take(&k->candidates, kept, &k->present))
     kernel_candidates_skip(&k->candidates, k->present.text);
   k->first = k->present;

@@ -2043,6 +2043,19 @@ class Tune(Case):
                          env={**self.env, "TENON_TUNED": tuned}).stdout
             self.assertEqual("the schedule was found by measuring" in text, is_told)
 
+    def test_the_log_tells_whether_tuned_schedules_are_used(self):
+        self.tune("--for=3s", "-o", self.tuned)
+        kept = len({tuple(r[1:4]) for r in self.records() if r[5] == "kept"})
+        run = ("run", self.model, "--input=a=2x24x30x30", "--threads=1")
+        told = tenon(*run, "-v", env={**self.env, "TENON_TUNED": str(self.tuned)}).stderr
+        self.assertIn(f"tuned schedules of {kept} kernel", told)
+        self.assertEqual(": tuned schedules for " in told, kept > 0)
+        none = self.file("nowhere")
+        told = tenon(*run, env={**self.env, "TENON_TUNED": str(none)}).stderr
+        self.assertIn(f'there is no file of tuned schedules "{none}"', told)
+        told = self.tune("--for=1s", "-o", none).stderr  # makes it
+        self.assertNotIn("there is no file", told)
+
     def test_a_kill_loses_one_line_at_most(self):
         for lines in (2, 5):
             with self.start() as process:

@@ -30,6 +30,7 @@ typedef struct fixture {
   arena arena;
   const char *folder, *path;
   int remarks, records;
+  char line[512]; /* the last one for the log */
 } fixture;
 
 static void prepare(void *arg) {
@@ -48,9 +49,10 @@ static int tear_down(void **state) {
   return temporary_tear_down(&f->arena, f->folder, f);
 }
 
-static void count_remark(void *user, const char *text) {
-  (void)text;
-  ((fixture *)user)->remarks++;
+static void count_remark(void *user, tn_log_level level, const char *text) {
+  fixture *f = user;
+  f->remarks += level == TN_LOG_WARNING;
+  snprintf(f->line, sizeof f->line, "%s", text);
 }
 
 static tuned_store *open_at(fixture *f, const char *path) {
@@ -74,7 +76,7 @@ static void append(tuned_store *s, const char *key, tuned_verdict verdict, const
 /** The decisions that a later process finds for a kernel; NULL: none. */
 static const char *found(fixture *f, const char *key) {
   tuned_store *s = open_one(f);
-  const tuned_choice t = {s, NULL};
+  const tuned_choice t = {.store = s};
   const char *decisions = tuned_choice_find(&t, key);
   if (decisions) decisions = arena_printf(&f->arena, "%s", decisions);
   assert_true(decisions == NULL || !tuned_choice_is_empty(&t));
@@ -147,7 +149,7 @@ static void the_last_kept_record_counts(void **state) {
   append(s, OTHER, TUNED_KEPT, "order:1/2");
   append(s, KEY, TUNED_KEPT, "tile:2/3");
   append(s, KEY, TUNED_DROPPED, "tile:0/3");
-  const tuned_choice t = {s, NULL};
+  const tuned_choice t = {.store = s};
   assert_string_equal(tuned_choice_find(&t, KEY), "tile:2/3"); /* in the same process too */
   tuned_store_close(s);
   assert_string_equal(found(f, KEY), "tile:2/3");
@@ -157,7 +159,28 @@ static void the_last_kept_record_counts(void **state) {
   tuned_store_close(s);
   assert_null(found(f, KEY));
   assert_int_equal(records(f), 6);
+  assert_int_equal(f->remarks, 1); /* of the file that was not there */
+}
+
+/** A file that the caller named and that is not there is a warning, unless what is compiled may be
+    tuned; one that is there is told with what it holds. */
+static void the_log_tells_what_a_file_holds(void **state) {
+  fixture *f = *state;
+  tuned_store *s = open_one(f);
+  tuned_choice t = {.store = s, .is_tunable = true};
+  assert_null(tuned_choice_find(&t, KEY));
+  tuned_store_close(s);
   assert_int_equal(f->remarks, 0);
+  assert_null(found(f, KEY));
+  assert_int_equal(f->remarks, 1);
+  assert_non_null(strstr(f->line, "there is no file of tuned schedules \""));
+  assert_non_null(strstr(f->line, f->path));
+  s = open_one(f);
+  append(s, KEY, TUNED_KEPT, "tile:1/3");
+  tuned_store_close(s);
+  assert_string_equal(found(f, KEY), "tile:1/3");
+  assert_non_null(strstr(f->line, "tuned schedules of 1 kernel in \""));
+  assert_int_equal(f->remarks, 1);
 }
 
 static void trials_come_first(void **state) {
@@ -167,7 +190,7 @@ static void trials_come_first(void **state) {
   append(s, KEY, TUNED_KEPT, "tile:1/3");
   append(s, OTHER, TUNED_KEPT, "tile:1/3");
   string_map_set(&f->arena, &trial, KEY, (void *)"-");
-  const tuned_choice t = {s, &trial}, alone = {NULL, &trial}, none = {0};
+  const tuned_choice t = {.store = s, .trial = &trial}, alone = {.trial = &trial}, none = {0};
   assert_null(tuned_choice_find(&t, KEY));
   assert_string_equal(tuned_choice_find(&t, OTHER), "tile:1/3");
   assert_false(tuned_choice_is_empty(&alone));
@@ -354,7 +377,7 @@ static void files_that_cannot_be_written_are_told(void **state) {
   const tuned_record r = record(KEY, TUNED_KEPT, "tile:1/3");
   for (size_t i = 0; i < 2; i++) {
     tuned_store *s = open_at(f, paths[i]);
-    const tuned_choice t = {s, NULL};
+    const tuned_choice t = {.store = s};
     assert_int_equal(tuned_store_check_writable(s, &f->diag), TN_ERR_IO);
     assert_non_null(strstr(f->diag.text, paths[i]));
     assert_int_equal(tuned_store_append(s, &r, &f->diag), TN_ERR_IO);
@@ -362,7 +385,7 @@ static void files_that_cannot_be_written_are_told(void **state) {
     assert_null(tuned_choice_find(&t, KEY)); /* it warns once */
     tuned_store_close(s);
   }
-  assert_int_equal(f->remarks, 1); /* of the folder; a file that is not there is empty */
+  assert_int_equal(f->remarks, 2);
   tuned_store *off = open_at(f, "off");
   assert_null(off);
 }
@@ -390,7 +413,7 @@ static void long_paths_are_refused(void **state) {
   for (int i = 0; i < 100; i++) str_addf(&path, "x");
   tuned_store *s = open_at(f, str_text(&path));
   const tuned_record r = record(KEY, TUNED_KEPT, "tile:1/3");
-  const tuned_choice t = {s, NULL};
+  const tuned_choice t = {.store = s};
   assert_int_equal(tuned_store_check_writable(s, &f->diag), TN_ERR_IO);
   assert_non_null(strstr(f->diag.text, "the file of tuned schedules: cannot use \"/"));
   assert_int_equal(tuned_store_append(s, &r, &f->diag), TN_ERR_IO);
@@ -526,7 +549,7 @@ static void exhausted_memory_loses_nothing(void **state) {
     counting_mem counter = {.fail_at = at};
     mem m = counting_mem_of(&counter);
     if (tuned_store_open(&s, f->path, NULL, count_remark, f, &m)) {
-      const tuned_choice t = {s, NULL};
+      const tuned_choice t = {.store = s};
       const char *decisions = tuned_choice_find(&t, KEY);
       diag d = {0};
       tn_status appended = tuned_store_append(s, &r, &d);
@@ -544,6 +567,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(decisions_are_read_as_printed, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_last_kept_record_counts, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(the_log_tells_what_a_file_holds, set_up, tear_down),
       cmocka_unit_test_setup_teardown(trials_come_first, set_up, tear_down),
       cmocka_unit_test_setup_teardown(torn_and_foreign_lines_are_ignored, set_up, tear_down),
       cmocka_unit_test_setup_teardown(records_of_other_builds_are_foreign, set_up, tear_down),

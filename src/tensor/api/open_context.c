@@ -92,6 +92,10 @@ static void log_disk_warning(void *user, const char *text) {
   context_log(user, TN_LOG_WARNING, "%s", text);
 }
 
+static void log_tuned(void *user, tn_log_level level, const char *text) {
+  context_log(user, level, "%s", text);
+}
+
 static bool init_parts(tn_context *c, const tn_open_desc *o) {
   c->ir = ir_new(&c->mem, &c->diag, true);
   c->handles.no_memory = mem_calloc(&c->mem, 1, sizeof *c->handles.no_memory);
@@ -107,7 +111,7 @@ static bool init_parts(tn_context *c, const tn_open_desc *o) {
          copy_text(c, &c->options.dump_text, o->dump) &&
          copy_text(c, &c->options.compiler_name, o->compiler) &&
          disk_cache_open(&c->disk, o->cache_dir, log_disk_warning, c, &c->mem) &&
-         tuned_store_open(&c->tuned, o->tuned, c->disk, log_disk_warning, c, &c->mem);
+         tuned_store_open(&c->tuned, o->tuned, c->disk, log_tuned, c, &c->mem);
 }
 
 /** Opens the device registry: the shared one, or one of the context's own if the context has its

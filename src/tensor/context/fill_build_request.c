@@ -13,6 +13,6 @@ executable_request context_executable_request(tn_context *c, const char *name,
                               .progress = c->progress.step ? &c->progress : NULL,
                               .logger = &c->reports.logger,
                               .disk = c->disk,
-                              .tuned = {c->tuned, NULL},
+                              .tuned = {.store = c->tuned},
                               .reports = &c->reports.lock};
 }

@@ -54,6 +54,7 @@ static void compile_constants(constants_job *p) {
   variant_progress progress = {
       .caller = &c->progress, .background = p->background, .goes_on = true};
   executable_request r = context_executable_request(c, name, p->values, p->constants.at.n);
+  r.tuned.is_tunable = p->plan->is_tunable;
   variant_progress_attach(&progress, &r);
   if (executable_build(&p->executable, &r, &c->mem, p->work->diag) != TN_OK)
     diag_rethrow(p->work->diag);

@@ -97,12 +97,18 @@ static void compile_executable(variant_builder *j) {
   r.host = (executable_host){t->host.call, NULL, t->host.user}; /* the plan keeps it */
   r.explanation = j->explanation;
   r.kernels = j->request->kernels;
+  size_t n_tuned = 0;
   r.tuned.trial = j->request->trial;
+  r.tuned.used = &n_tuned;
+  r.tuned.is_tunable = j->p->is_tunable;
   variant_progress_attach(&progress, &r);
   if (executable_build(&j->v->executable, &r, &c->mem, j->d) != TN_OK) diag_rethrow(j->d);
   size_t steps = executable_steps(j->v->executable), kernels = executable_kernels(j->v->executable);
   context_log(c, TN_LOG_DEBUG, "plan %s: %zu step%s, %zu kernel%s", j->p->name, steps,
               steps == 1 ? "" : "s", kernels, kernels == 1 ? "" : "s");
+  if (!tuned_choice_is_empty(&r.tuned))
+    context_log(c, TN_LOG_INFO, "plan %s: tuned schedules for %zu of %zu kernel%s", j->p->name,
+                n_tuned, kernels, kernels == 1 ? "" : "s");
 }
 
 /* Buffers. */
