@@ -160,6 +160,20 @@ static void missing_compilers_are_reported(void **state) {
   unsetenv("CC");
 }
 
+/** A compiler that does not answer is another failure than one that does not start. */
+static void hanging_compilers_are_reported(void **state) {
+  bench *b = *state;
+  cc c;
+  const char *slow = arena_printf(&b->arena, "%s/fake", b->programs);
+  assert_true(temporary_write(slow, 0700, "#!/bin/sh\nsleep 30\n", 19));
+  diag_clear(&b->diag);
+  assert_int_equal(cc_find_within(&c, slow, 200000000, &b->arena, &b->diag), TN_ERR_COMPILE);
+  expect_text(b, "hangs: ");
+  expect_text(b, "fake --version gave no answer within 0.2 s and was killed");
+  expect_text(b, "set or unset the compiler");
+  assert_null(strstr(b->diag.text, "does not start"));
+}
+
 /** Messages say why an existing compiler did not start. */
 static void what_keeps_a_compiler_from_starting_is_told(void **state) {
   bench *b = *state;
@@ -580,6 +594,7 @@ int main(void) {
       TEST(kinds_are_told_apart),
       TEST(names_are_split_at_spaces),
       TEST(missing_compilers_are_reported),
+      TEST(hanging_compilers_are_reported),
       TEST(what_keeps_a_compiler_from_starting_is_told),
       TEST(identity_tells_compilers_apart),
       TEST(objects_are_the_same_each_time),

@@ -111,8 +111,8 @@ static bool read_version(cc *c, const char *answer, arena *a) {
 }
 
 /** Fills in the compiler of a command; false if there is none, or it is of another kind. The first
-    failure to start one is recorded in `d`. */
-static bool try_command(cc *c, const char *text, arena *a, diag *d) {
+    failure to start one, or to get an answer of one within the limit, is recorded in `d`. */
+static bool try_command(cc *c, const char *text, int64_t limit_ns, arena *a, diag *d) {
   word_list command = split_words(text, a), query = {0};
   if (!command.at[0] || !(command.at[0] = process_find(a, command.at[0]))) return false;
   c->command = command.at;
@@ -121,12 +121,14 @@ static bool try_command(cc *c, const char *text, arena *a, diag *d) {
   vec_push(a, &query, NULL);
   process_result r;
   diag why = {0};
-  if (process_run(
-          &(process_request){.argv = query.at, .set = plain_english, .limit_ns = version_limit_ns},
-          a, &r, &why)) {
+  if (process_run(&(process_request){.argv = query.at, .set = plain_english, .limit_ns = limit_ns},
+                  a, &r, &why)) {
     if (d->status == TN_OK) d->failure = why.failure;
     return false;
   }
+  if (r.timed_out && d->status == TN_OK)
+    diag_set(d, TN_ERR_TIMEOUT, "%s --version gave no answer within %.3g s and was killed",
+             c->command[0], (double)limit_ns * 1e-9);
   return (r.exit_code == 0 || r.exit_code_lost) && read_version(c, r.output, a);
 }
 
@@ -141,10 +143,14 @@ static const char *name_origin(const char *name) {
 }
 
 tn_status cc_find(cc *c, const char *name, arena *a, diag *d) {
+  return cc_find_within(c, name, version_limit_ns, a, d);
+}
+
+tn_status cc_find_within(cc *c, const char *name, int64_t limit_ns, arena *a, diag *d) {
   diag why = {0};
   *c = (cc){.limit_ns = compile_limit_ns};
   for (size_t i = 0; i < (name ? 1 : DEFAULT_NAMES); i++)
-    if (try_command(c, name ? name : default_names[i], a, &why)) {
+    if (try_command(c, name ? name : default_names[i], limit_ns, a, &why)) {
       c->shown = name ? arena_printf(a, "\"%s\" (%s)", name, name_origin(name)) : c->command[0];
       return TN_OK;
     }
@@ -152,6 +158,11 @@ tn_status cc_find(cc *c, const char *name, arena *a, diag *d) {
   if (program && !process_find(a, program))
     diag_set(&why, TN_ERR_COMPILE, "there is no program \"%.200s\"", program);
   const char *colon = why.status ? ": " : "";
+  if (name && why.status == TN_ERR_TIMEOUT)
+    return diag_set(d, TN_ERR_COMPILE,
+                    "the C compiler \"%s\" (%s) hangs: %s; set or unset the compiler (the "
+                    "context's, TENON_CC or CC)",
+                    name, name_origin(name), why.text);
   if (name)
     return diag_set(d, TN_ERR_COMPILE,
                     "the C compiler \"%s\" (%s) does not start or is not gcc or clang%s%s; set "

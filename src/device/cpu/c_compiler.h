@@ -42,6 +42,9 @@ typedef struct cc_object {
    the message says which to install. Raises when `a` is out of memory. */
 tn_status cc_find(cc *c, const char *name, arena *a, diag *d);
 
+/** As cc_find, where a program may take that long to tell its version, instead of 10 s. */
+tn_status cc_find_within(cc *c, const char *name, int64_t limit_ns, arena *a, diag *d);
+
 /** Tells whether cc_find has a program to try, without starting it. TN_ERR_COMPILE if not. Raises
     when `a` is out of memory. */
 tn_status cc_check_present(const char *name, arena *a, diag *d);
