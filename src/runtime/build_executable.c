@@ -4,6 +4,7 @@
 #include "runtime/build_executable.h"
 
 #include "base/log.h"
+#include "device/core/output.h"
 #include "ir/core/pass_names.h"
 #include "ir/core/topo_sort.h"
 #include "ir/core/var_names.h"
@@ -133,6 +134,21 @@ static void copy_kernels(const build_state *m, kernel_copies *to) {
   ir_copy(to->ir, ir_arena(to->ir), m->kernels.at, to->n, NULL, NULL, to->at);
 }
 
+/** Explains what stands before the sources of kernels. */
+static void explain_language(const build_state *m, explanation *x) {
+  const device_target *t = m->request->target;
+  const tn_renderer *r = t->renderer;
+  bool has_prelude = r->size == sizeof *r && r->prelude;
+  tn_output text = output_new(t->device->mem);
+  diag_clear(m->d);
+  tn_status s = has_prelude ? r->prelude(&t->caps, &text, &m->d->failure) : TN_OK;
+  if (s == TN_OK) s = output_check(&text, m->d);
+  const char *copy = s == TN_OK ? arena_printf(ir_arena(m->g), "%s", output_text(&text)) : "";
+  output_free(&text);
+  if (s != TN_OK) diag_rethrow(m->d);
+  explanation_set_language(x, r->name, copy);
+}
+
 static void compile_programs(build_state *m) {
   executable *p = m->p;
   size_t n = m->kernels.n;
@@ -152,6 +168,7 @@ static void compile_programs(build_state *m) {
   if (m->request->dump && m->request->dump->pass) o.observer.after_choice = after_choice;
   if (x) o.report_source = report_source_text;
   if (x) o.observer.tuned = report_tuned;
+  if (x && x->reasons) explain_language(m, m->request->explanation);
   if (x && x->reasons) o.observer.law = report_law, o.observer.cost = report_cost;
   if (compile_kernels(&o, m->g, m->kernels.at, n, p->programs, m->d) != TN_OK) diag_rethrow(m->d);
   p->n_programs = n;

@@ -178,6 +178,11 @@ void explanation_add_steps(explanation *x, const schedule *s, const node_list *k
 
 /* Kernels. */
 
+void explanation_set_language(explanation *x, const char *language, const char *prelude) {
+  x->language = copy_text(x, language);
+  x->prelude = copy_text(x, prelude);
+}
+
 void explanation_begin_kernel(explanation *x) {
   x->laws = (explained_lines){0};
   x->predicted = (tn_explained_time){0};

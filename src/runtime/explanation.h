@@ -39,6 +39,7 @@ typedef struct explained_kernel {
 typedef struct explanation {
   arena arena;  /* owns everything; its diag is the compilation's */
   bool reasons; /* records decisions, laws and sources, which costs compile time */
+  const char *language, *prelude; /* of sources */
   VEC(explained_step) steps;
   VEC(explained_kernel) kernels;
   VEC(explained_pass) passes; /* in the order of their first end */
@@ -60,6 +61,9 @@ void explanation_free(explanation *x);
  */
 void explanation_begin(explanation *x, const ir *g);
 void explanation_end_pass(explanation *x, const ir *g, const char *name, size_t kernel);
+
+/** Records the language of sources and what their compiler reads before them. */
+void explanation_set_language(explanation *x, const char *language, const char *prelude);
 
 /** Records the reason of a fusion decision, for the step that computes the tensor. */
 void explanation_add_decision(explanation *x, const schedule_decision *d);

@@ -1754,6 +1754,10 @@ class Explain(Chain):
         self.assertIn("kernel    1\n", said)
         self.assertNotIn("of peak", said)
         self.assertRegex(said, r"(?s)(void \w+|define void @\w+)\(.*\{.*\}")
+        if shutil.which("cc") and "define void" not in said:  # it compiles on its own
+            subprocess.run(["cc", "-Werror=implicit-function-declaration", "-c", "-x", "c", "-",
+                            "-o", self.file("kernel.o")], input=said, text=True, check=True,
+                           capture_output=True)
         self.misuse("explain", self.chain(), "--input=a=2x48", "--kernel", "99",
                     says="chain.onnx has ")
         self.misuse("explain", self.chain(), "--kernel", "0", says="--kernel must be a number")

@@ -136,6 +136,9 @@ typedef struct tn_renderer {
       feature, such as group ids. */
   tn_status (*render)(const tn_capabilities *caps, tn_ir *ir, const tn_program_spec *spec,
                       tn_output *source, tn_failure *failure);
+  /** Optional: writes the text that the compiler reads before the sources of programs, for
+      explanations (tn_explained_kernel). Default: none. */
+  tn_status (*prelude)(const tn_capabilities *caps, tn_output *text, tn_failure *failure);
 } tn_renderer;
 
 /** Kinds of compiled code. */

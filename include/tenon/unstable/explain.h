@@ -86,10 +86,15 @@ typedef struct tn_explained_kernel {
   tn_explained_cost cost;      /**< cost of its passes, up to its source */
   tn_explained_time predicted; /**< 0 without `reasons`, and for a schedule that the caller gave */
   bool tuned;                  /**< the schedule was found by measuring (tn_tune) */
+  const char *language;        /**< of the source: the name of its renderer, as "c" or "llvm" */
+  const char *prelude; /**< what the compiler reads before the source; "" without `reasons` */
 } tn_explained_kernel;
 
-#define TN_EXPLAINED_KERNEL_INIT \
-  { sizeof(tn_explained_kernel), NULL, 0, NULL, 0, NULL, {0, 0, 0}, {0, 0, 0, 0, 0}, false }
+#define TN_EXPLAINED_KERNEL_INIT                                                                  \
+  {                                                                                               \
+    sizeof(tn_explained_kernel), NULL, 0, NULL, 0, NULL, {0, 0, 0}, {0, 0, 0, 0, 0}, false, NULL, \
+        NULL                                                                                      \
+  }
 
 /** A pass of the compiler, summed over all kernels. */
 typedef struct tn_explained_pass {

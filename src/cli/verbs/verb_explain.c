@@ -1,6 +1,7 @@
 /* Implements `tenon explain`, which prints the steps and kernels that a model became, the decisions
    behind them, and their times; or writes all of it as a page of HTML. */
 #include "base/file.h"
+#include "base/str.h"
 #include "base/thread.h"
 #include "cli/core/math_option.h"
 #include "cli/core/text_format.h"
@@ -26,7 +27,7 @@ static const option options[] = {
     {"output", OPTION_STRING, offsetof(explain_options, output), "FILE",
      "write a self-contained page of HTML to FILE", 0, 0, 0},
     {"kernel", OPTION_NUMBER, offsetof(explain_options, kernel), "N",
-     "print only kernel N, with its source", 1, INT32_MAX, 0},
+     "print only kernel N, as a source that compiles on its own", 1, INT32_MAX, 0},
     {"input", OPTION_LIST, offsetof(explain_options, input), INPUT_OPTION_VALUE, INPUT_OPTION_HELP,
      0, 0, 0},
     {"size", OPTION_LIST, offsetof(explain_options, size), SIZE_OPTION_VALUE, SIZE_OPTION_HELP, 0,
@@ -48,8 +49,9 @@ typedef struct explanation {
 
 /* Text. */
 
-static void print_lines(arena *a, const char *title, const char *const lines[], size_t n) {
-  for (size_t i = 0; i < n; i++) printf("  %-8s  %s\n", i ? "" : title, text_escape(a, lines[i]));
+static void add_lines(str *to, const char *title, const char *const lines[], size_t n) {
+  for (size_t i = 0; i < n; i++)
+    str_addf(to, "  %-8s  %s\n", i ? "" : title, text_escape(to->arena, lines[i]));
 }
 
 /** The first step that runs the kernel of a step. */
@@ -59,48 +61,65 @@ static size_t first_step_with_kernel(const explanation *e, size_t i) {
   return first;
 }
 
-static void print_step(const explanation *e, size_t i) {
-  arena *a = &e->c->arena;
+static void add_step(str *to, const explanation *e, size_t i) {
+  arena *a = to->arena;
   const tn_explained_step *s = &e->plan.steps.at[i];
-  printf("\nstep %zu: %s\n", i + 1, text_escape(a, s->name));
+  str_addf(to, "step %zu: %s\n", i + 1, text_escape(a, s->name));
   for (size_t k = 0; k < s->n_reads; k++)
-    printf("%s%zu%s",
-           k                ? ", "
-           : s->n_reads > 1 ? "  reads     steps "
-                            : "  reads     step ",
-           s->reads[k] + 1, k + 1 < s->n_reads ? "" : "\n");
+    str_addf(to, "%s%zu%s",
+             k                ? ", "
+             : s->n_reads > 1 ? "  reads     steps "
+                              : "  reads     step ",
+             s->reads[k] + 1, k + 1 < s->n_reads ? "" : "\n");
   for (size_t k = 0; k < s->n_values; k++)
-    printf("  %-8s  %s\n            %s\n", k ? "" : "computes", text_escape(a, s->values[k].text),
-           text_escape(a, s->values[k].why));
-  if (s->n_places) printf("  writes    %s of larger arrays\n", text_count(a, s->n_places, "piece"));
-  if (s->n_copies) printf("  copies    %s of larger arrays\n", text_count(a, s->n_copies, "piece"));
+    str_addf(to, "  %-8s  %s\n            %s\n", k ? "" : "computes",
+             text_escape(a, s->values[k].text), text_escape(a, s->values[k].why));
+  if (s->n_places)
+    str_addf(to, "  writes    %s of larger arrays\n", text_count(a, s->n_places, "piece"));
+  if (s->n_copies)
+    str_addf(to, "  copies    %s of larger arrays\n", text_count(a, s->n_copies, "piece"));
   if (s->kernel < 0) {
-    printf("  kernel    none: %s\n", s->what);
+    str_addf(to, "  kernel    none: %s\n", s->what);
     return;
   }
   const tn_explained_kernel *k = &e->plan.kernels.at[s->kernel];
   size_t first = first_step_with_kernel(e, i);
   if (first < i) {
-    printf("  kernel    %lld, as in step %zu\n", (long long)s->kernel + 1, first + 1);
+    str_addf(to, "  kernel    %lld, as in step %zu\n", (long long)s->kernel + 1, first + 1);
     return;
   }
-  printf("  kernel    %lld\n", (long long)s->kernel + 1);
-  print_lines(a, "loops", k->loops, k->n_loops);
-  print_lines(a, "schedule", k->schedule, k->n_schedule);
-  if (k->tuned) puts("  tuned     the schedule was found by measuring");
+  str_addf(to, "  kernel    %lld\n", (long long)s->kernel + 1);
+  add_lines(to, "loops", k->loops, k->n_loops);
+  add_lines(to, "schedule", k->schedule, k->n_schedule);
+  if (k->tuned) str_add(to, "  tuned     the schedule was found by measuring\n");
   if (k->predicted.total > 0)
-    printf("  predicted %s on one thread: %s\n", text_time(a, k->predicted.total * 1e-6),
-           predicted_parts(a, &k->predicted));
+    str_addf(to, "  predicted %s on one thread: %s\n", text_time(a, k->predicted.total * 1e-6),
+             predicted_parts(a, &k->predicted));
 }
 
-/** Prints the steps that run a kernel, numbered from 1, and its source. */
+/** Adds lines to a text, as comments of the language of kernels. */
+static void add_comments(str *to, const char *lines, const char *language) {
+  const char *mark = !strcmp(language, "llvm") ? ";" : "//";
+  for (size_t n; *lines; lines += n) {
+    n = strcspn(lines, "\n") + 1;
+    str_addf(to, "%s%s%.*s", mark, *lines == '\n' ? "" : " ", (int)n, lines);
+  }
+}
+
+/** Prints the steps that run a kernel, numbered from 1, and its source, with all that its compiler
+    reads. */
 static void print_kernel(const explanation *e, int64_t number) {
+  arena *a = &e->c->arena;
   if ((uint64_t)number > e->plan.kernels.n)
     command_usage_error(e->c, "--kernel: %s has only %s", e->c->operand,
-                        text_count(&e->c->arena, e->plan.kernels.n, "kernel"));
+                        text_count(a, e->plan.kernels.n, "kernel"));
+  const tn_explained_kernel *k = &e->plan.kernels.at[number - 1];
+  str about = str_new(a), all = str_new(a);
   for (size_t i = 0; i < e->plan.steps.n; i++)
-    if (e->plan.steps.at[i].kernel == number - 1) print_step(e, i);
-  printf("\n%s", text_escape_keep_newlines(&e->c->arena, e->plan.kernels.at[number - 1].source));
+    if (e->plan.steps.at[i].kernel == number - 1) add_step(&about, e, i);
+  add_comments(&all, str_text(&about), k->language);
+  str_addf(&all, "\n%s%s", k->prelude, k->source);
+  fputs(text_escape_keep_newlines(a, str_text(&all)), stdout);
 }
 
 static void print_steps(const explanation *e) {
@@ -112,7 +131,11 @@ static void print_steps(const explanation *e) {
   profile_print(&e->profile);
   if (places) printf("%s written into larger arrays\n", text_count(&e->c->arena, places, "piece"));
   if (copies) printf("%s copied into larger arrays\n", text_count(&e->c->arena, copies, "piece"));
-  for (size_t i = 0; i < e->plan.steps.n; i++) print_step(e, i);
+  for (size_t i = 0; i < e->plan.steps.n; i++) {
+    str step = str_new(&e->c->arena);
+    add_step(&step, e, i);
+    printf("\n%s", str_text(&step));
+  }
 }
 
 /* The model. */

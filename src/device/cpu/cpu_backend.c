@@ -189,6 +189,36 @@ static tn_status c_render(const tn_capabilities *caps, tn_ir *ir, const tn_progr
   return cpu_render(render_program, caps, ir, spec, source, f);
 }
 
+typedef struct prelude_job {
+  void (*write)(str *out);
+  arena arena;
+  str text;
+} prelude_job;
+
+static void write_prelude(void *arg) {
+  prelude_job *j = arg;
+  j->text = str_new(&j->arena);
+  j->write(&j->text);
+}
+
+tn_status cpu_write_prelude(void (*write)(str *out), tn_output *text, tn_failure *f) {
+  diag d = {0};
+  prelude_job j = {.write = write};
+  arena_init(&j.arena, text->mem, &d);
+  tn_status status = diag_catch(&d, write_prelude, &j);
+  if (!status) tn_output_add(text, str_text(&j.text), j.text.n);
+  arena_free(&j.arena);
+  if (status) *f = d.failure;
+  return status;
+}
+
+static void write_c_prelude(str *out) { render_c_prelude(&c_gnu, out); }
+
+static tn_status c_prelude(const tn_capabilities *caps, tn_output *text, tn_failure *f) {
+  (void)caps;
+  return cpu_write_prelude(write_c_prelude, text, f);
+}
+
 /* ---- Compiling ---- */
 
 /** A C compiler, in an arena of its own. */
@@ -463,8 +493,11 @@ static tn_status cpu_execute(void *device, const tn_work *work, tn_failure *f) {
 
 /* ---- The backend ---- */
 
-static const tn_renderer c_renderer = {
-    .size = sizeof c_renderer, .name = "c", .describe = cpu_describe, .render = c_render};
+static const tn_renderer c_renderer = {.size = sizeof c_renderer,
+                                       .name = "c",
+                                       .describe = cpu_describe,
+                                       .render = c_render,
+                                       .prelude = c_prelude};
 
 static const tn_compiler cc_compiler = {.size = sizeof cc_compiler,
                                         .name = "cc",

@@ -150,8 +150,16 @@ static tn_status llvm_stamp(void *device, const char *name, tn_output *stamp, tn
   return TN_OK;
 }
 
-const tn_renderer llvm_renderer = {
-    .size = sizeof llvm_renderer, .name = "llvm", .describe = cpu_describe, .render = llvm_render};
+static tn_status llvm_prelude(const tn_capabilities *caps, tn_output *text, tn_failure *f) {
+  (void)caps;
+  return cpu_write_prelude(render_llvm_prelude, text, f);
+}
+
+const tn_renderer llvm_renderer = {.size = sizeof llvm_renderer,
+                                   .name = "llvm",
+                                   .describe = cpu_describe,
+                                   .render = llvm_render,
+                                   .prelude = llvm_prelude};
 
 const tn_compiler llvm_compiler = {.size = sizeof llvm_compiler,
                                    .name = "llvm",
