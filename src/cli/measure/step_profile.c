@@ -74,6 +74,17 @@ static void set_rates(const profile *p, profile_step *s) {
     s->is_memory = isnan(compute), s->peak_fraction = fmax(compute, memory);
 }
 
+/** The time of a step without that of the steps in it, so that shares add up to the whole. */
+static double own_ms(const profile *p, size_t i) {
+  const profile_step *s = &p->steps.at[i];
+  double ms = s->ms;
+  for (size_t k = i + 1; k <= i + s->facts.steps && k < p->steps.n;) {
+    ms -= p->steps.at[k].ms;
+    k += 1 + p->steps.at[k].facts.steps;
+  }
+  return fmax(ms, 0); /* medians need not add up */
+}
+
 void profile_summarise(profile *p) {
   arena *a = &p->c->arena;
   const tn_context_info used = p->used = command_check_context(p->c);
@@ -94,7 +105,7 @@ void profile_summarise(profile *p) {
     vec_push(a, &p->steps, s);
   }
   for (size_t i = 0; i < p->steps.n; i++)
-    p->steps.at[i].share = p->steps_ms > 0 ? p->steps.at[i].ms / p->steps_ms : 0;
+    p->steps.at[i].share = p->steps_ms > 0 ? own_ms(p, i) / p->steps_ms : 0;
 }
 
 /* Output. */

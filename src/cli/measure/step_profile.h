@@ -26,7 +26,7 @@ typedef struct profile_step {
   tn_step facts;        /* of the last run */
   double ms;            /* median */
   double gflops, gbps;  /* NAN: unknown */
-  double share;         /* of the time of all steps */
+  double share;         /* of the time of all steps; a loop's is without its body */
   double peak_fraction; /* of the nearer peak; NAN: unknown */
   bool is_memory;       /* the nearer peak is the memory bandwidth */
 } profile_step;
