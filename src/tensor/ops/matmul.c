@@ -1,7 +1,6 @@
 /* Matrix products with broadcast batch axes, as NumPy's matmul: both operands are expanded to
    (…, M, N, K), converted to the type of the sums, multiplied elementwise and summed over K, in f32
    for results of f16 and bf16. */
-#include "tensor/context/symbolic_dims.h"
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/expressions.h"
 #include "tensor/ops/reduction.h"
@@ -65,7 +64,14 @@ static value call_matmul(builder *b, const value in[], size_t n, const void *opt
 
 static value call_matmul_as(builder *b, const value in[], size_t n, const void *options) {
   (void)n;
-  return build_matmul_as(b, in[0], in[1], dims_check_dtype(b, *(const tn_dtype *)options));
+  dtype t = (dtype) * (const tn_dtype *)options;
+  if (!tn_dtype_size((tn_dtype)t) || t == DT_BOOL)
+    diag_raise(
+        b->diag, TN_ERR_DTYPE,
+        "the result cannot have type %s (%d): it is of an integer or float type, as i32 or f32, "
+        "to which operands of any type are converted",
+        tn_dtype_name((tn_dtype)t), (int)t);
+  return build_matmul_as(b, in[0], in[1], t);
 }
 
 tn_tensor *tn_matmul_as(tn_tensor *a, tn_tensor *b, tn_dtype dtype) {
