@@ -1316,7 +1316,8 @@ class Run(Case):
         np.save(self.file("cut.npy"), np.ones((2, 3), np.float32))
         data = self.file("cut.npy").read_bytes()
         self.file("cut.npy").write_bytes(data[:-1])
-        for value_, says in (("none.npy", "none.npy"), (self.file("cut.npy"), "truncated"),
+        for value_, says in (("none.npy", 'there is no file "none.npy" (fills: random, ones, zeros)'),
+                             ("onse:2x3", 'there is no file "onse:2x3"; did you mean ones?'), (self.file("cut.npy"), "truncated"),
                              ("ones:2x4", "input a: axis 1 has size 4"),
                              ("ones:2x3x1x1", "input a has rank 4")):
             with self.subTest(value=value_):

@@ -156,6 +156,15 @@ static input_spec parse_elements(command *c, const char *text) {
   return (input_spec){.text = text, .elements = l->at.at, .has_shape = true, .shape = l->shape};
 }
 
+/** Refuses a text that names no file and may be a mistyped fill. */
+static _Noreturn void fail_no_file(command *c, const char *text) {
+  const char *word = arena_printf(&c->arena, "%.*s", (int)strcspn(text, ":"), text);
+  str all = str_new(&c->arena);
+  for (size_t i = 0; i < FILLS; i++) str_addf(&all, "%s%s", i ? ", " : "", fills[i]);
+  diag_raise(&c->diag, TN_ERR_IO, "--input: there is no file \"%s\"%s (fills: %s)", text,
+             text_suggestion(&c->arena, text_nearest_word(word, fills, FILLS)), str_text(&all));
+}
+
 /** Parses a list of elements, a fill, a shape or "fill:shape"; any other text is a file name. */
 static input_spec parse_spec(command *c, const char *text) {
   input_spec o = {.fill = FILL_RANDOM};
@@ -178,6 +187,7 @@ static input_spec parse_spec(command *c, const char *text) {
                         "--input: \"%s\" is neither a file nor a shape, of at most %d sizes from 0 "
                         "with x between, as 4x3x224",
                         text, TN_MAX_RANK);
+  if (strcmp(text, "-") && !file_exists(text) && errno == ENOENT) fail_no_file(c, text);
   o.file = load_model_path(text);
   return o;
 }
