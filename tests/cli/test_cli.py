@@ -2010,6 +2010,14 @@ class Tune(Case):
         self.assertRegex(text, r"(?m)^run        .* before, .* after: [\d.]+ of the time$")
         self.assertIn(f"file       {self.tuned}\n", text)
         self.assertTrue(self.records())
+        kept, measured = (int(re.search(rf"(\d+) {word}\n", text)[1]) for word in ("kept", "measured"))
+        self.assertEqual(bool(re.search(r"(?m)^kept       none: ", text)), not kept and measured > 0)
+
+    def test_why_nothing_is_kept_is_told(self):
+        small = model(self.file("small.onnx"), [helper.make_node("Relu", ["a"], ["y"])],
+                      [value("a", TensorProto.FLOAT, [2])], [value("y", TensorProto.FLOAT, [2])])
+        said = tenon("tune", small, "--for=5s", "-o", self.tuned, env=self.env).stdout
+        self.assertIn("kept       none: no kernel has other schedules\n", said)
 
     def test_too_little_time_is_told(self):
         for seconds in (1, 3):

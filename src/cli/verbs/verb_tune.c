@@ -66,11 +66,27 @@ static bool show(void *user, const tn_tuning *t) {
   return !interrupt_is_noticed();
 }
 
+/** Why no schedule was kept; NULL: one was, or time ran out before the first was measured. */
+static const char *why_none_kept(arena *a, const tn_tuning *t) {
+  if (t->kept || (t->ran_out && !t->measured)) return NULL;
+  if (!t->kernels) return "no kernel has other schedules";
+  if (!t->measured)
+    return arena_printf(a, "none of %s promises to be faster, or all were measured before",
+                        text_count(a, t->predicted, "schedule"));
+  if (!t->faster)
+    return arena_printf(a, "none of %s that %s measured is faster than that of its kernel",
+                        text_count(a, t->measured, "schedule"), t->measured == 1 ? "was" : "were");
+  return arena_printf(a, "faster schedules of %s make whole runs no faster",
+                      text_count(a, t->faster, "kernel"));
+}
+
 static void print_text(command *c, const tn_tuning *t) {
   arena *a = &c->arena;
   printf("kernels    %" PRIu64 " with other schedules, %" PRIu64 " faster with one, %" PRIu64
          " kept\nschedules  %" PRIu64 " predicted, %" PRIu64 " measured\n",
          t->kernels, t->faster, t->kept, t->predicted, t->measured);
+  const char *why = why_none_kept(a, t);
+  if (why) printf("kept       none: %s\n", why);
   printf("run        %s before, %s after: %.3f of the time\n", text_time(a, t->before_ms),
          text_time(a, t->after_ms), t->after_ms / t->before_ms);
   printf("file       %s\n", text_escape(a, t->file));
