@@ -41,6 +41,11 @@ static bool uses_colour(void) {
   return isatty(STDERR_FILENO) && is_allowed && terminal && strcmp(terminal, "dumb");
 }
 
+/** Prints how to avoid a failure, behind it. */
+static void print_hint(const command *c) {
+  if (c->hint) fprintf(stderr, "tenon %s: hint: %s\n", c->verb->name, c->hint);
+}
+
 /** Prints the failure that ended the command and sets its exit status. */
 static void report_failure(void *arg) {
   command *c = arg;
@@ -55,6 +60,7 @@ static void report_failure(void *arg) {
   progress_clear(&c->progress);
   fprintf(stderr, format, gap, verb,
           is_usage ? text_escape(&c->arena, text) : text_escape_keep_newlines(&c->arena, text));
+  print_hint(c);
   if (is_usage) fprintf(stderr, "Try 'tenon help%s%s' for more information.\n", gap, verb);
 }
 
@@ -65,6 +71,7 @@ static int end_command(command *c, tn_status raised) {
     fprintf(stderr, "tenon: error: %s\n", copy.text);
     c->status = EXIT_FAILED;
   }
+  if (!raised && c->status) fflush(stdout), print_hint(c); /* standard output has the failure */
   tn_close(c->context);
   progress_free(&c->progress);
   arena_free(&c->arena);

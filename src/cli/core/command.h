@@ -36,6 +36,7 @@ struct command {
   void *options;
   tn_log_level log_level; /* the most detailed level of the library's log that is printed */
   int status;             /* the exit status if a raise ends the command */
+  const char *hint;       /* printed behind the failure that ends the command; NULL: none */
   tn_math math;           /* of the context */
   const char *tuned;      /* file of tuned schedules; NULL: the default */
   const char *backends;   /* shared objects of backends, with colons between; NULL: the default */

@@ -37,7 +37,7 @@ const char *load_model_path(const char *name);
     failures. */
 tn_status load_model(command *c, const tn_model_desc *desc, const file_map *read, tn_model **m);
 
-/** Prints a note if the model was not loaded, and --size may help. */
+/** Hints at --size if the model was not loaded and that may help. */
 void load_model_advise(command *c, const tn_model_desc *desc);
 
 #endif
