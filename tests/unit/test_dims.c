@@ -231,6 +231,12 @@ static void failures_do_not_pile_up(void **state) {
   tn_context *c = *state;
   tn_dim first = tn_dim_var(c, "k", -1, 4);
   for (int i = 0; i < 100; i++) assert_true(tn_dim_var(c, "k", -1, 4) == first);
+  /* the call decides, not the message, which a label changes */
+  tn_label(c, "net.c:1");
+  assert_true(tn_dim_var(c, "k", -1, 4) == first);
+  assert_true(tn_dim_var(c, "k", -1, 5) != first && tn_dim_var(c, "l", -1, 4) != first);
+  tn_dim none = tn_dim_var(c, NULL, 1, 4);
+  assert_true(tn_dim_var(c, "", 1, 4) != none && tn_dim_var(c, NULL, 1, 4) == none);
 }
 
 static void sizes_go_with_their_scope(void **state) {

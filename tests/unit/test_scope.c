@@ -160,6 +160,13 @@ static void labels_are_told(void **state) {
   tn_label(c, "net.c:13");
   assert_int_equal(tn_read(s, TN_F32, f, sizeof f), TN_ERR_SHAPE);
   assert_string_equal(strchr(tn_message(c), '\n'), "\nat net.c:12\nat net.c:13");
+  tn_dim none = tn_dim_div(c, 1, 0);
+  tn_label(c, "net.c:13"); /* the same again */
+  tn_zeros(c, tn_shape(none), TN_F32);
+  assert_string_equal(strchr(tn_message(c), '\n'), "\nat net.c:13");
+  tn_label(c, "13"); /* the end of the message, but another label */
+  tn_zeros(c, tn_shape(tn_dim_div(c, 1, none)), TN_F32);
+  assert_string_equal(strchr(tn_message(c), '\n'), "\nat net.c:13\nat 13");
   tn_label(c, NULL);
   bad(c);
   assert_null(strstr(tn_message(c), "net.c"));

@@ -73,7 +73,10 @@ static tn_dim compute_dim(dim_job j, const char *op) {
   if (s != TN_OK) return s == TN_ERR_BUSY ? DIM_BUSY : DIM_INVALID;
   if (diag_catch(&j.c->diag, make_dim, &j) != TN_OK) {
     context_fail(j.c, op, NULL, 0);
-    j.result = dim_from_last_failure(j.c);
+    const bool is_var = j.op == OP_VAR;
+    const size_call call = {
+        j.op, {is_var ? j.min : j.a, is_var ? j.max : j.b}, is_var ? j.name : NULL};
+    j.result = dim_from_last_failure(j.c, &call);
   }
   context_release(j.c);
   return j.result;

@@ -13,6 +13,7 @@
     were deferred while the context was in use. */
 static void begin_call(tn_context *c) {
   reentrancy_enter(&c->entry.holder, &c->entry.visits, REENTRANCY_CALL);
+  c->failures.raised_label = 0;
   if (atomic_load(&c->handles.deferred)) c->handles.release_deferred(c);
 }
 

@@ -36,6 +36,7 @@ typedef struct failure {
   uint64_t serial;  /* older failures have smaller ones */
   const char *text; /* message */
   size_t quoted;    /* where the earlier message begins that ends `text`; 0: there is none */
+  uint64_t label;   /* number of the label that ends `text`; 0: none does */
   size_t bytes;     /* of the record and its text; 0: part of the context */
 } failure;
 
@@ -116,6 +117,9 @@ typedef struct context_failures {
   uint64_t n_made;   /* failures made so far */
   size_t n_assign;   /* scopes that keep the failure of an assign */
   char *label;       /* of tn_label; NULL: none */
+  uint64_t label_number; /* of `label`: another text has another one */
+  uint64_t n_labels;     /* numbers given so far */
+  uint64_t raised_label; /* `label` of the failure that the call raised again; 0: none */
   /* Under the context's `lock`: */
   message message;                 /* of the last call on the context that failed */
   thread_message *of_threads;      /* list of the messages of threads */
@@ -257,6 +261,10 @@ tn_status context_fail(tn_context *c, const char *op, tn_tensor *const in[], siz
 /** Reports that operand `i` is NULL, and quotes the message before it, which may be the cause. */
 tn_status context_fail_null_operand(tn_context *c, const char *op, tn_tensor *const in[], size_t n,
                                     size_t i);
+
+/** Raises a failure again, in a call that adds to its message: what is reported then has its label
+    once. */
+_Noreturn void context_raise_again(tn_context *c, diag *d, const failure *f);
 
 /** Reports the failure of an operand again. */
 tn_status context_report_again(tn_context *c, failure *f);

@@ -23,7 +23,7 @@ void failure_release(tn_context *c, failure *f) {
   mem_free(&c->mem, f, f->bytes);
 }
 
-static failure *new_failure(tn_context *c, const diag *d, size_t quoted) {
+static failure *new_failure(tn_context *c, const diag *d, size_t quoted, uint64_t label) {
   size_t length = strlen(d->text) + 1, bytes = sizeof(failure) + length;
   failure *f = mem_alloc(&c->mem, bytes);
   if (!f) return failure_retain(&c->failures.no_memory);
@@ -31,6 +31,7 @@ static failure *new_failure(tn_context *c, const diag *d, size_t quoted) {
   memcpy(text, d->text, length);
   *f = (failure){.count = 1, .status = d->status, .serial = c->failures.n_made++, .text = text};
   f->quoted = quoted;
+  f->label = label;
   f->bytes = bytes;
   return f;
 }
@@ -132,14 +133,13 @@ static void add_operands(tn_context *c, const char *op, tn_tensor *const in[], s
   diag_prefix(&c->diag, n ? "%s(%s)" : "%s%s", op, text);
 }
 
-/** Adds the label, unless the message quotes a failure with the same label at its end. */
-static void add_label(tn_context *c) {
-  if (!c->failures.label) return;
-  char line[8 + 400];
-  size_t n = (size_t)snprintf(line, sizeof line, "\nat %.400s", c->failures.label);
-  size_t length = strlen(c->diag.text);
-  if (length >= n && !strcmp(c->diag.text + length - n, line)) return;
-  diag_set(&c->diag, c->diag.status, "%.1600s%s", c->diag.text, line);
+/** Adds the label, unless the failure was raised again and has it at its end. Returns the number of
+    the label that ends the message. */
+static uint64_t add_label(tn_context *c) {
+  uint64_t raised = c->failures.raised_label;
+  if (!c->failures.label || raised == c->failures.label_number) return raised;
+  diag_set(&c->diag, c->diag.status, "%.1600s\nat %.400s", c->diag.text, c->failures.label);
+  return c->failures.label_number;
 }
 
 /** Makes a failure the last one, the innermost scope's first, and the message. */
@@ -157,8 +157,9 @@ tn_status context_report_again(tn_context *c, failure *f) {
 
 failure *context_last_failure(tn_context *c) { return failure_retain(c->failures.last); }
 
-static tn_status report_diag(tn_context *c, size_t quoted) {
-  failure *f = new_failure(c, &c->diag, quoted);
+static tn_status report_diag(tn_context *c, size_t quoted, uint64_t label) {
+  failure *f = new_failure(c, &c->diag, quoted, label);
+  c->failures.raised_label = 0;
   tn_status s = context_report_again(c, f);
   failure_release(c, f);
   return s;
@@ -166,8 +167,12 @@ static tn_status report_diag(tn_context *c, size_t quoted) {
 
 tn_status context_fail(tn_context *c, const char *op, tn_tensor *const in[], size_t n) {
   if (op) add_operands(c, op, in, n);
-  add_label(c);
-  return report_diag(c, 0);
+  return report_diag(c, 0, add_label(c));
+}
+
+void context_raise_again(tn_context *c, diag *d, const failure *f) {
+  c->failures.raised_label = f->label;
+  diag_raise(d, f->status, "%s", f->text);
 }
 
 tn_status context_fail_null_operand(tn_context *c, const char *op, tn_tensor *const in[], size_t n,
@@ -180,11 +185,11 @@ tn_status context_fail_null_operand(tn_context *c, const char *op, tn_tensor *co
   mutex_unlock(&c->lock);
   diag_set(&c->diag, TN_ERR_ARGUMENT, "operand %zu is NULL", i + 1);
   add_operands(c, op, in, n);
-  add_label(c);
-  if (!*cause) return report_diag(c, 0);
+  uint64_t label = add_label(c);
+  if (!*cause) return report_diag(c, 0, label);
   size_t quoted = strnlen(c->diag.text, 1000) + sizeof before - 1;
   diag_set(&c->diag, TN_ERR_ARGUMENT, "%.1000s%s%s", c->diag.text, before, cause);
-  return report_diag(c, quoted);
+  return report_diag(c, quoted, 0);
 }
 
 tn_status context_return_failure(tn_context *c, failure *f) {
@@ -216,6 +221,7 @@ tn_status context_take_assign_failures(tn_context *c, tn_failure *to) {
     const failure *f = s->first_assign_failure;
     if (f && f->serial <= oldest) {
       status = tn_fail(to, f->status, "%s", f->text);
+      c->failures.raised_label = f->label;
       oldest = f->serial;
     }
     context_drop_assign_failure(c, s);
@@ -225,6 +231,8 @@ tn_status context_take_assign_failures(tn_context *c, tn_failure *to) {
 
 void tn_label(tn_context *c, const char *where) {
   if (context_acquire(c) != TN_OK) return;
+  bool is_same = where && c->failures.label && !strcmp(where, c->failures.label);
+  if (!is_same) c->failures.label_number = ++c->failures.n_labels;
   mem_strfree(&c->mem, c->failures.label);
   c->failures.label = where ? mem_strdup(&c->mem, where) : NULL;
   if (where && !c->failures.label) {

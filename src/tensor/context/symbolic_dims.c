@@ -49,7 +49,7 @@ const node *dim_to_node(builder *b, tn_dim d) {
                "%lld is no size: numbers are below 2^44 in magnitude, and sizes that vary are "
                "computed by tn_dim_add and its like, in the context that made them",
                (long long)d);
-  if (e->failure) diag_raise(b->diag, e->failure->status, "%s", e->failure->text);
+  if (e->failure) context_raise_again(b->context, b->diag, e->failure);
   return e->node;
 }
 
@@ -63,13 +63,17 @@ const node *dim_to_bound(builder *b, tn_dim d) {
 
 /* ---- The table ----
 
-   Entries are found by the name of a variable, the node of any other size, or the text of a
-   failure.
+   Entries are found by the name of a variable, the node of any other size, or the call that failed
+   and its status.
  */
 
-static uint64_t hash_of(const node *n, const failure *failure) {
-  if (n && n->op != OP_VAR) return node_hash(n);
-  return hash_text(n ? n->text : failure->text);
+static uint64_t hash_of(const node *n) {
+  return n->op == OP_VAR ? hash_text(n->text) : node_hash(n);
+}
+
+static uint64_t hash_of_call(const size_call *call) {
+  uint64_t name = call->name ? hash_text(call->name) : 0;
+  return hash_bytes(call->of, sizeof call->of) ^ name ^ (uint64_t)call->op;
 }
 
 static bool has_node(const void *entry, const void *n) {
@@ -82,14 +86,16 @@ static bool has_name(const void *entry, const void *var) {
 }
 
 const node *dim_find_same_name(const tn_context *c, const node *var) {
-  const dim_entry *e = hash_table_get(&c->dims.known, hash_of(var, NULL), var, has_name);
+  const dim_entry *e = hash_table_get(&c->dims.known, hash_of(var), var, has_name);
   return e ? e->node : NULL;
 }
 
-static bool has_failure(const void *entry, const void *other) {
-  const dim_entry *e = entry;
-  const failure *f = other;
-  return e->failure && !strcmp(e->failure->text, f->text);
+static bool has_failed_call(const void *entry, const void *other) {
+  const dim_entry *e = entry, *f = other;
+  const size_call *a = &e->call, *b = &f->call;
+  if (!e->failure || e->failure->status != f->failure->status || a->op != b->op) return false;
+  if (a->of[0] != b->of[0] || a->of[1] != b->of[1]) return false;
+  return a->name && b->name ? !strcmp(a->name, b->name) : a->name == b->name;
 }
 
 /** A new or a free entry, with its index set. */
@@ -115,28 +121,33 @@ static dim_entry *alloc_entry(tn_context *c) {
   return t->at[t->n++] = e;
 }
 
-/** The tagged size of a node or a failure: its entry, or a new one of the innermost scope. */
-static tn_dim add_entry(tn_context *c, const node *n, failure *failure) {
+/** Makes an entry, with its node or failure, one of the innermost scope. */
+static tn_dim insert_entry(tn_context *c, hash_slot *slot, const dim_entry *made) {
   dim_table *t = &c->dims;
-  uint64_t hash = hash_of(n, failure);
-  hash_table_reserve(&t->known, &c->mem, &c->diag);
-  hash_slot *slot = n ? hash_table_find(&t->known, hash, n, has_node)
-                      : hash_table_find(&t->known, hash, failure, has_failure);
-  if (slot->entry) return tagged(c, slot->entry);
   dim_entry *e = alloc_entry(c);
-  *e = (dim_entry){.node = n ? ir_retain(n) : NULL,
-                   .failure = failure ? failure_retain(failure) : NULL,
-                   .hash = hash,
-                   .index = e->index,
-                   .serial = t->n_made++,
-                   .next = c->scopes.innermost->sizes};
+  uint64_t index = e->index;
+  *e = *made;
+  e->index = index;
+  e->serial = t->n_made++;
+  e->next = c->scopes.innermost->sizes;
   c->scopes.innermost->sizes = e;
-  hash_table_insert(&t->known, slot, hash, e);
+  hash_table_insert(&t->known, slot, e->hash, e);
   return tagged(c, e);
 }
 
+/** The tagged size of a node: its entry, or a new one. */
+static tn_dim add_entry(tn_context *c, const node *n) {
+  uint64_t hash = hash_of(n);
+  hash_table_reserve(&c->dims.known, &c->mem, &c->diag);
+  hash_slot *slot = hash_table_find(&c->dims.known, hash, n, has_node);
+  if (slot->entry) return tagged(c, slot->entry);
+  tn_dim d = insert_entry(c, slot, &(dim_entry){.node = n, .hash = hash});
+  ir_retain(n);
+  return d;
+}
+
 tn_dim dim_from_node(builder *b, const node *n) {
-  if (!node_is_const(n)) return add_entry(b->context, n, NULL);
+  if (!node_is_const(n)) return add_entry(b->context, n);
   if (!is_number(node_int(n)))
     diag_raise(b->diag, TN_ERR_SHAPE,
                "the size %lld is too large: numbers are below 2^44 in magnitude",
@@ -147,18 +158,34 @@ tn_dim dim_from_node(builder *b, const node *n) {
 /** Arguments and result of add_failed_entry. */
 typedef struct failed_entry_job {
   tn_context *c;
+  const size_call *call;
   failure *failure;
+  char *name; /* a copy that no entry has yet */
   tn_dim result;
 } failed_entry_job;
 
 static void add_failed_entry(void *arg) {
   failed_entry_job *j = arg;
-  j->result = add_entry(j->c, NULL, j->failure);
+  tn_context *c = j->c;
+  dim_entry made = {.failure = j->failure, .call = *j->call, .hash = hash_of_call(j->call)};
+  hash_table_reserve(&c->dims.known, &c->mem, &c->diag);
+  hash_slot *slot = hash_table_find(&c->dims.known, made.hash, &made, has_failed_call);
+  if (slot->entry) {
+    j->result = tagged(c, slot->entry);
+    return;
+  }
+  const char *name = made.call.name;
+  if (name && !(made.call.name = j->name = mem_strdup(&c->mem, name)))
+    diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
+  j->result = insert_entry(c, slot, &made);
+  j->name = NULL; /* the entry's */
+  failure_retain(j->failure);
 }
 
-tn_dim dim_from_last_failure(tn_context *c) {
-  failed_entry_job j = {.c = c, .failure = context_last_failure(c)};
+tn_dim dim_from_last_failure(tn_context *c, const size_call *call) {
+  failed_entry_job j = {.c = c, .call = call, .failure = context_last_failure(c)};
   if (diag_catch(&c->diag, add_failed_entry, &j) != TN_OK) j.result = DIM_MEMORY;
+  mem_strfree(&c->mem, j.name);
   failure_release(c, j.failure);
   return j.result;
 }
@@ -170,6 +197,7 @@ void dims_free_scope(tn_context *c, scope *s) {
     hash_table_remove(&t->known, e->hash, e);
     ir_release(c->ir, e->node);
     failure_release(c, e->failure);
+    mem_strfree(&c->mem, (char *)e->call.name);
     *e = (dim_entry){.index = e->index, .next = t->free};
     t->free = e;
   }

@@ -6,11 +6,20 @@
 
 #include "tensor/context/context.h"
 
+/** A call that makes a size: its op, and the sizes that it combines, or the variable's name and
+    bounds. Equal calls fail alike as long as the scope of the first one is open. */
+typedef struct size_call {
+  op op;
+  int64_t of[2];
+  const char *name; /* NULL: none */
+} size_call;
+
 /** A symbolic size, or the failure of the call that was to make one. The scope in which it was
     first made owns it. */
 typedef struct dim_entry {
   const node *node;       /* NULL: a failure */
   failure *failure;       /* NULL: a size */
+  size_call call;         /* that failed; its name is the entry's */
   uint64_t hash;          /* in the table */
   uint64_t index;         /* in the table */
   uint64_t serial;        /* number of entries made before */
@@ -36,8 +45,9 @@ const node *dim_to_node(builder *b, tn_dim d);
 /** The size that stands for an index node; equal nodes have equal sizes. */
 tn_dim dim_from_node(builder *b, const node *n);
 
-/** A size that stands for the failure that was reported last: dim_to_node raises that. */
-tn_dim dim_from_last_failure(tn_context *c);
+/** A size that stands for the failure of a call, which was reported last: dim_to_node raises that.
+    Calls that are equal and fail with one status have one. */
+tn_dim dim_from_last_failure(tn_context *c, const size_call *call);
 
 /** A variable in the table with the name of `var` and other bounds, or NULL. */
 const node *dim_find_same_name(const tn_context *c, const node *var);

@@ -25,7 +25,7 @@ static const node *current_buffer(const value_substitution *r, const node *buffe
     that computes them. */
 static const node *image_of_buffer(const value_substitution *r, const node *n) {
   const graph_input *l = graph_input_of(r->c, n);
-  if (l->failure) diag_raise(&r->c->diag, l->failure->status, "%s", l->failure->text);
+  if (l->failure) context_raise_again(r->c, &r->c->diag, l->failure);
   if (l->kind != GRAPH_INPUT_DATA || l->memory || !l->state || !l->state->versions.init)
     return current_buffer(r, n);
   const node *init = map_get(&r->image, l->state->versions.init);

@@ -328,7 +328,7 @@ static void adopt_in_catch(void *arg) {
 
 void state_refresh(builder *b, state_record *k) {
   const graph_input *l = graph_input_of(k->context, k->versions.committed);
-  if (l->failure) diag_raise(b->diag, l->failure->status, "%s", l->failure->text);
+  if (l->failure) context_raise_again(k->context, b->diag, l->failure);
   adoption a = {b, k, state_storage_changed_memory(k->storage, l->memory)};
   if (!a.memory) return;
   tn_status s = diag_catch(b->diag, adopt_in_catch, &a);
