@@ -25,6 +25,7 @@
 #include <string.h>
 
 size_t check_laws_applied, check_places_by_cost, check_places_at_random;
+size_t check_rows_applied[TENSOR_ROWS];
 
 /* Reports. */
 
@@ -210,6 +211,7 @@ static void make_schedule(run *x) {
                                                  .target.vector = x->lowered->vector_bytes,
                                                  .target.arguments = x->lowered->arguments,
                                                  .target.scratch = x->lowered->scratch,
+                                                 .target.rows = target_rows(x->lowered),
                                                  .target.hardware = x->lowered->hardware,
                                                  .search.policy = x->policy,
                                                  .search.seed = x->g->seed,
@@ -616,6 +618,14 @@ static void check_inputs(run *x, const world *w) {
   }
 }
 
+static void count_rows(run *x) {
+  for (size_t i = 0; i < x->s->steps.n; i++) {
+    const node *kernel = x->s->steps.at[i].kernel;
+    for (size_t k = 0; kernel && k < TENSOR_ROWS; k++)
+      check_rows_applied[k] += has_op(x, kernel, tensor_rows[k].op);
+  }
+}
+
 static void check_body(void *arg) {
   run *x = arg;
   report_stage(x->r, "the graph as it is");
@@ -624,6 +634,7 @@ static void check_body(void *arg) {
   x->expected = expect(x->g);
   make_schedule(x);
   if (failed(x)) return;
+  count_rows(x);
   make_memory(x);
   run_steps(x, 0, x->s->steps.n, run_step);
   if (!failed(x)) check_outputs(x, &x->kernels, "kernels");

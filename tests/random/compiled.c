@@ -5,6 +5,7 @@
    large ones. */
 #include "compiled.h"
 
+#include "device/cpu/isa_level.h"
 #include "device/memory/span.h"
 #include "runtime/build_executable.h"
 #include "runtime/execution.h"
@@ -30,6 +31,18 @@ static double now(void) {
 static const tn_hardware small = {
     .l1_bytes = 4096, .l3_bytes = 4096, .l3_cores = 2, .line_bytes = 16, .cores = 2};
 
+/** The target with the most instructions for small types. Those that are slow here, which no target
+    has without being named, must be right too. NULL: the usual one. */
+static const char *widest_limit(void) {
+  static const char limit[] = "x86-64-v4+avx512vnni+avx512bf16";
+  isa_target named, usual;
+  tn_failure failure;
+  if (!isa_level_by_name("x86-64") || isa_target_find(limit, &named, &failure) ||
+      isa_target_find(NULL, &usual, &failure))
+    return NULL;
+  return isa_target_rows(&named) & ~isa_target_rows(&usual) ? limit : NULL;
+}
+
 /** `name`: a C compiler, or NULL for the LLVM module. */
 static bool open_one(compiled *c, const char *name) {
   size_t i = c->n;
@@ -39,9 +52,11 @@ static bool open_one(compiled *c, const char *name) {
                     &c->d))
     return false;
   if (registry_open_device(c->tables[i], "CPU", &device, &c->d) ||
-      device_target_find(
-          device, &(device_target_desc){.pair = name ? "c/cc" : "llvm/llvm", .compiler = name},
-          &c->targets[i], &c->d) ||
+      device_target_find(device,
+                         &(device_target_desc){.pair = name ? "c/cc" : "llvm/llvm",
+                                               .limit = widest_limit(),
+                                               .compiler = name},
+                         &c->targets[i], &c->d) ||
       device_target_open_compiler(c->targets[i], &compiler, &c->d)) {
     registry_close(c->tables[i]);
     return false;

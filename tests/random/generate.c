@@ -5,6 +5,7 @@
 #include "generate.h"
 
 #include "ir/core/tensor_loop.h"
+#include "ir/core/tensor_rows.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/text/print.h"
@@ -31,6 +32,7 @@ typedef struct maker {
   int64_t customs;
   size_t loops; /* number of loops around the current node */
   dtype wanted; /* preferred type; DT_VOID: any */
+  bool is_turn; /* the op's type must be the wanted one */
 } maker;
 
 typedef struct shape {
@@ -84,7 +86,7 @@ static bool has_shape(const node *n, const shape *s) {
 
 /* Choices. */
 
-/** Storage types apart, which stored() makes. */
+/** The types that ops compute with: add_stored() draws the storage types. */
 static size_t types_of(op o, dtype all[DT_LIMIT]) {
   size_t n = 0;
   for (int t = 0; t < DT_LIMIT; t++)
@@ -239,22 +241,8 @@ static dtype type_of_width(maker *m, dtype t) {
   }
 }
 
-static const node *reshaped(maker *m, const node *x);
-static const node *permuted(maker *m, const node *x);
-
-/** Makes bytes that are selected and moved in a storage type. */
-static const node *stored(maker *m, const shape *s) {
-  dtype t = (dtype)(DT_F8E4M3FN + rng_below(&m->r, DT_I2 - DT_F8E4M3FN + 1));
-  const node *x = ir_bitcast(m->g, want(m, DT_U8, s, true), t);
-  const node *other = ir_fill(m->g, ir_const_bits(m->g, t, rng_below(&m->r, 4)), x->rank, x->dims);
-  x = ir_op3(m->g, OP_WHERE, want(m, DT_BOOL, s, true), x, other);
-  x = rng_chance(&m->r, 50) ? reshaped(m, x) : permuted(m, x);
-  return ir_bitcast(m->g, x, DT_U8);
-}
-
 static const node *conversion(maker *m, op o) {
   shape s = some_shape(m);
-  if (o == OP_BITCAST && rng_chance(&m->r, 25)) return stored(m, &s);
   dtype from = any_type(m, o), to = any_type(m, o);
   if (o == OP_BITCAST) {
     to = type_of_width(m, from);
@@ -284,7 +272,8 @@ static const node *index_value(maker *m, op o) {
 static const node *elementwise(maker *m, op o) {
   const op_facts *f = op_facts_of(o);
   const node *src[3];
-  if ((f->type == TYPE_COMPARE || o == OP_CAST) && rng_chance(&m->r, 8)) return index_value(m, o);
+  bool may_take_sizes = !m->is_turn && (f->type == TYPE_COMPARE || o == OP_CAST);
+  if (may_take_sizes && rng_chance(&m->r, 8)) return index_value(m, o);
   if (f->type == TYPE_FREE) return conversion(m, o);
   dtype t = any_type(m, o);
   shape s = some_shape(m);
@@ -499,7 +488,8 @@ static const node *reduced(maker *m, const node *x, op o) {
   size_t n = 0;
   for (size_t i = 0; i < x->rank; i++)
     if (rng_chance(&m->r, 50)) axes[n++] = (int64_t)i;
-  if (!n && x->rank && rng_chance(&m->r, 95)) axes[n++] = (int64_t)rng_below(&m->r, x->rank);
+  if (!n && x->rank && (m->is_turn || rng_chance(&m->r, 95)))
+    axes[n++] = (int64_t)rng_below(&m->r, x->rank);
   return ir_reduce(m->g, x, o, n, axes);
 }
 
@@ -884,7 +874,7 @@ static unsigned weight(op o) {
   case OP_IOTA: return 5;
   default: break;
   }
-  return !op_is_elementwise(o) ? 12 : op_is_transcendental(o) ? 3 : 4;
+  return op_is_elementwise(o) ? 4 : 12;
 }
 
 static op any_op(maker *m) {
@@ -921,8 +911,10 @@ static const node *last_value(maker *m, uint64_t seed) {
   turn own = turns[seed % n];
   size_t n_types = types_of(own.op, types);
   m->wanted = n_types ? types[seed / n % n_types] : DT_VOID;
+  m->is_turn = own.op != OP_LOOP;
   if (!own.is_reduction) return apply(m, own.op);
   shape s = some_shape(m);
+  if (!s.rank) insert_dim(&s, 0, any_size(m));
   return reduced(m, want(m, m->wanted, &s, false), own.op);
 }
 
@@ -1026,6 +1018,46 @@ static void add_pieces(maker *m) {
   keep(m, joined(m, any_buffer(m, any_type(m, OP_WHERE), &s), 0, n));
 }
 
+/** Adds bytes that are selected and moved in a storage type; the pool has none of such a type, as
+    most ops take none. */
+static void add_stored(maker *m, dtype t) {
+  shape s = some_shape(m);
+  const node *x = ir_bitcast(m->g, want(m, DT_U8, &s, true), t);
+  const node *other = ir_fill(m->g, ir_const_bits(m->g, t, rng_below(&m->r, 4)), x->rank, x->dims);
+  x = ir_op3(m->g, OP_WHERE, want(m, DT_BOOL, &s, true), x, other);
+  for (size_t k = rng_below(&m->r, 3) + 1; k > 0; k--) {
+    unsigned way = (unsigned)rng_below(&m->r, 4);
+    x = way == 0   ? reshaped(m, x)
+        : way == 1 ? permuted(m, x)
+        : way == 2 ? sliced(m, x)
+                   : gathered(m, x);
+  }
+  keep(m, ir_bitcast(m->g, x, DT_U8));
+}
+
+/** An operand of a matrix product: a new matrix of a small type, with the axes of the product.
+    Rows take bytes of either sign. */
+static const node *small_operand(maker *m, dtype t, dtype sum, const shape *product,
+                                 size_t missing) {
+  shape s = *product;
+  s.dims[missing] = number(m, 1);
+  if (dtype_bytes(t) == 1 && rng_chance(&m->r, 30)) t = t == DT_U8 ? DT_I8 : DT_U8;
+  contents_kind k = dtype_is_float(t) ? CONTENTS_SMALL : (contents_kind)rng_below(&m->r, 3);
+  const node *x = ir_cast(m->g, new_buffer(m, t, &s, k), sum);
+  return ir_expand(m->g, x, product->dims);
+}
+
+/** Adds a matrix product that a row of tensor_rows.def is for, with so many rows and columns that
+    packing words of the operands pays. Floats are small, so that sums are exact in any order. */
+static void add_small_product(maker *m, const tensor_row *row) {
+  shape s = {3,
+             {number(m, rng_between(&m->r, 16, 20)), number(m, rng_between(&m->r, 8, 20)),
+              number(m, rng_between(&m->r, 16, 20))}};
+  const node *x = small_operand(m, row->x, row->sum, &s, 2);
+  const node *y = small_operand(m, row->y, row->sum, &s, 0);
+  keep(m, ir_reduce(m->g, ir_op2(m->g, OP_MUL, x, y), OP_ADD, 1, (int64_t[]){1}));
+}
+
 /** Adds nested stencils: each value reads the one before at two positions. */
 static void add_stencils(maker *m) {
   shape s = {1, {number(m, rng_between(&m->r, 10, 40))}};
@@ -1038,6 +1070,24 @@ static void add_stencils(maker *m) {
     x = ir_op2(m->g, OP_SUB, x, ir_pad(m->g, part, fill, &zero, s.dims));
   }
   keep(m, x);
+}
+
+/* Few graphs have values of storage types, or products of small ones; the types take turns by the
+   graphs' seeds, so that a thousand consecutive seeds have all of them. */
+
+enum { STORED_EVERY = 16, PRODUCTS_EVERY = 32 };
+
+static void add_turn_of_storage(maker *m, uint64_t seed) {
+  dtype types[DT_LIMIT];
+  size_t n = 0;
+  for (int t = 0; t < DT_LIMIT; t++)
+    if (dtype_is_storage((dtype)t)) types[n++] = (dtype)t;
+  if (seed % STORED_EVERY == 0) add_stored(m, types[seed / STORED_EVERY % n]);
+}
+
+/** The row for which a graph has a product; NULL: none. */
+static const tensor_row *turn_of_rows(uint64_t seed) {
+  return seed % PRODUCTS_EVERY == 1 ? &tensor_rows[seed / PRODUCTS_EVERY % TENSOR_ROWS] : NULL;
 }
 
 /* The graph. */
@@ -1090,7 +1140,9 @@ void generate(graph *g, uint64_t seed) {
   maker m = {.out = g, .g = g->ir, .a = g->a, .r = {rng_mix(seed)}};
   g->seed = seed;
   m.first_buffer = rng_next(&m.r) >> 20;
-  g->math = rng_chance(&m.r, 50) ? MATH_EXACT : MATH_DEFAULT;
+  const tensor_row *row = turn_of_rows(seed);
+  bool is_free = row && !row->is_exact; /* some rows are for sums in any order */
+  g->math = rng_chance(&m.r, 50) && !is_free ? MATH_EXACT : MATH_DEFAULT;
   m.limit = rng_chance(&m.r, 3)    ? 16384
             : rng_chance(&m.r, 4)  ? 2048
             : rng_chance(&m.r, 30) ? 40
@@ -1113,6 +1165,8 @@ void generate(graph *g, uint64_t seed) {
   if (rng_below(&m.r, 200) == 0) add_pieces(&m);
   if (rng_chance(&m.r, 1)) add_stencils(&m);
   if (rng_chance(&m.r, 6)) add_dense_chain(&m);
+  if (row) add_small_product(&m, row);
+  add_turn_of_storage(&m, seed);
   const node *last = last_value(&m, seed);
   if (fits(&m, last)) keep(&m, last);
   choose_roots(&m);

@@ -67,12 +67,12 @@ static void count_graph(coverage *c, const graph *g) {
 static bool is_no_users(op o) {
   return o == OP_PARAM        /* made from BUFFERs by normalise, so covered by every graph */
          || o == OP_SINK      /* has no value: the end of kernels and plans */
-         || o == OP_DOT_BF16; /* of words that schedules make: unit.small_types */
+         || o == OP_DOT_BF16; /* of words that schedules make: check_rows */
 }
 
 enum {
-  LEAST_GRAPHS = 40,
-  ALL_TYPES = 10000 /* graphs after which every op has met every type, for any seed */
+  LEAST_GRAPHS = 50,
+  ALL_TYPES = 4000 /* graphs after which every op has met every type, for any seed */
 };
 
 static bool check_coverage(const suite *s) {
@@ -85,11 +85,11 @@ static bool check_coverage(const suite *s) {
            s->covered.ops[o]);
     fine = false;
   }
-  bool types = s->graphs >= ALL_TYPES;
+  bool types = s->seed || s->graphs >= ALL_TYPES;
   for (int o = 0; o < OP_LIMIT && types; o++)
     for (int t = 0; t < DT_LIMIT; t++) {
       bool data = dtype_facts_of(t)->name && dtype_is_data((dtype)t);
-      bool takes = data && (op_facts_of((op)o)->stages & LEVEL_TENSOR) &&
+      bool takes = data && (op_facts_of((op)o)->stages & LEVEL_TENSOR) && !is_no_users((op)o) &&
                    op_is_elementwise((op)o) && op_facts_of((op)o)->least &&
                    op_takes((op)o, (dtype)t);
       uint64_t start;
@@ -383,6 +383,19 @@ static bool check_places(const suite *s) {
   return fine;
 }
 
+/** Checks that schedules apply each row of tensor_rows.def that the target has, in runs of enough
+    graphs for that. */
+static bool check_rows(const suite *s) {
+  uint32_t rows = target_rows(compiled_target(&s->compiled));
+  bool fine = true;
+  for (size_t i = 0; i < TENSOR_ROWS; i++) {
+    if (s->graphs / s->shards < 500 || !(rows >> i & 1) || check_rows_applied[i]) continue;
+    printf("no kernel has the op %s\n", op_name(tensor_rows[i].op));
+    fine = false;
+  }
+  return fine;
+}
+
 static void summarise(const suite *s, size_t found) {
   const compiled *c = &s->compiled;
   printf("shard %zu of %zu: %zu graphs, %zu found before, %zu failures\n", s->shard + 1, s->shards,
@@ -394,8 +407,11 @@ static void summarise(const suite *s, size_t found) {
   printf("random schedules: %zu laws\n", check_laws_applied);
   printf("arrays inside of others: %zu by cost, %zu at random\n", check_places_by_cost,
          check_places_at_random);
-  printf("compiled by %s%s%s: %zu kernels in %.1f s\n", c->names[0], c->n > 1 ? " and " : " alone",
-         c->n > 1 ? c->names[1] : "", c->kernels, c->compiling);
+  printf("kernels with products of small types:");
+  for (size_t i = 0; i < TENSOR_ROWS; i++)
+    printf("%s %zu %s", i ? "," : "", check_rows_applied[i], op_name(tensor_rows[i].op));
+  printf("\ncompiled by %s%s%s: %zu kernels in %.1f s\n", c->names[0],
+         c->n > 1 ? " and " : " alone", c->n > 1 ? c->names[1] : "", c->kernels, c->compiling);
 }
 
 /** Returns the first graph's seed if the environment sets none. */
@@ -436,7 +452,7 @@ int main(int argc, char **argv) {
     check_batch(&s, first + i, s.graphs - i < BATCH ? s.graphs - i : BATCH,
                 i / BATCH % s.shards == s.shard);
   bool covered = s.failures || s.graphs < 1000 || (check_coverage(&s) && check_counts());
-  covered &= s.failures || check_places(&s);
+  covered &= s.failures || (check_places(&s) && check_rows(&s));
   summarise(&s, found);
   compiled_close(&s.compiled);
   return s.failures || !covered;
