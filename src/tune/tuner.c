@@ -73,6 +73,8 @@ static void add_kernel(tuner *t, size_t number, const char *key) {
   if (!kept || !kernel_candidates_take(&k->candidates, kept, &k->present))
     kernel_candidates_skip(&k->candidates, k->present.text);
   k->first = k->present;
+  k->same = string_map_get(&t->by_key, key);
+  string_map_set(&t->arena, &t->by_key, key, k);
   t->n_kernels++;
 }
 
@@ -91,9 +93,7 @@ static void add_kernels(tuner *t) {
 static void recall_record(void *user, const tuned_record *r) {
   tuner *t = user;
   if (r->is_foreign) return;
-  for (size_t i = 0; i < t->n_kernels; i++) {
-    tuned_kernel *k = &t->kernels[i];
-    if (strcmp(k->key, r->key)) continue;
+  for (tuned_kernel *k = string_map_get(&t->by_key, r->key); k; k = k->same) {
     const char *text = arena_printf(&t->arena, "%s", r->schedule.decisions);
     if (strcmp(text, "-")) kernel_candidates_skip(&k->candidates, text);
     if (r->verdict == TUNED_FASTER)

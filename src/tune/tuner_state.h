@@ -9,10 +9,12 @@
 #include <tenon/tune.h>
 
 /** A kernel with other schedules. */
-typedef struct tuned_kernel {
+typedef struct tuned_kernel tuned_kernel;
+struct tuned_kernel {
   size_t number; /* of the executable's program */
   const node *sink;
   const char *key;    /* in the store */
+  tuned_kernel *same; /* another one with this key; NULL: none */
   kernel_share share; /* of the network's runs at the beginning */
   kernel_candidates candidates;
   kernel_candidate first, present; /* schedules: at the beginning, and now */
@@ -24,7 +26,7 @@ typedef struct tuned_kernel {
   bool is_exhausted;
   double before_ns; /* of a call in the network, in the end, with the first schedule; */
   double after_ns;  /* with the winner */
-} tuned_kernel;
+};
 
 typedef struct tuner {
   tn_binding *binding;
@@ -43,6 +45,7 @@ typedef struct tuner {
   uint64_t network_bytes;
   tuned_kernel *kernels;
   size_t n_kernels;
+  string_map by_key;   /* key → the last kernel with it */
   kernel_trial *trial; /* of `tried`; NULL: none */
   tuned_kernel *tried;
 } tuner;
