@@ -654,6 +654,7 @@ static void compile_all(void *arg) {
   for (size_t i = 0; i < w->n; i++)
     if (w->requests[i].claimed) claimed[n_claimed++] = &w->requests[i];
   compile_batches(c, claimed, n_claimed);
+  if (c->options->n_compiled) *c->options->n_compiled = n_claimed;
   await_others(c);
   load_programs(c);
 }

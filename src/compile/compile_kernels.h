@@ -32,7 +32,8 @@ typedef struct compile_options {
   tuned_choice tuned;            /* schedules of kernels that were measured; zero: none */
   const map *found; /* kernel → decision_list that the search finds for it, where it is known; or
                        NULL */
-  bool is_trial;    /* programs to be measured: compiled anew, and kept in no cache */
+  size_t *n_compiled; /* number of kernels that no cache has; NULL: not asked for */
+  bool is_trial;      /* programs to be measured: compiled anew, and kept in no cache */
 } compile_options;
 
 /** Compiles kernels of one ir, SINKs (stage K) or PROGRAM(SINK, DEVICE, LINEAR) nodes, or finds

@@ -160,6 +160,7 @@ static void compile_programs(build_state *m) {
                        .background = m->request->background,
                        .tuned = m->request->tuned,
                        .found = &m->prices.found,
+                       .n_compiled = &p->n_compiled,
                        .disk = m->request->explanation ? NULL : m->request->disk};
   o.observer.user = m;
   if (m->request->logger && m->request->logger->log) o.report_compiled = log_kernel;

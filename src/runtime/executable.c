@@ -26,6 +26,8 @@ const executable_buffer *executable_buffer_at(const executable *p, size_t i) {
 size_t executable_output(const executable *p, size_t root) { return p->outputs[root]; }
 size_t executable_steps(const executable *p) { return p->n_steps; }
 size_t executable_kernels(const executable *p) { return p->n_programs; }
+
+size_t executable_compiled_kernels(const executable *p) { return p->n_compiled; }
 size_t executable_vars(const executable *p) { return p->n_vars; }
 const tn_program_var *executable_var_at(const executable *p, size_t i) { return &p->vars[i]; }
 

@@ -73,6 +73,7 @@ typedef struct executable {
   tn_program **programs;                   /* the distinct kernels */
   executable_kernel_counts *kernel_counts; /* of each program */
   size_t n_programs;
+  size_t n_compiled;    /* programs that no cache had when it was built */
   tn_program_var *vars; /* sorted by name */
   size_t n_vars;
   launch_exprs sizes;       /* elements of each buffer, then trip counts */
@@ -91,6 +92,9 @@ size_t executable_input(const executable *p, int64_t uid, int64_t version);
 size_t executable_steps(const executable *p);
 /** The number of distinct kernels. */
 size_t executable_kernels(const executable *p);
+
+/** Number of these that no cache had when the executable was built. */
+size_t executable_compiled_kernels(const executable *p);
 
 /** The number of variables, which are sorted by name. */
 size_t executable_vars(const executable *p);

@@ -5,6 +5,7 @@
 #include "support/tensor_check.h"
 
 #include "base/thread.h"
+#include "target/machine.h"
 #include "tensor/plan/binding.h"
 #include "tensor/plan/variant_table.h"
 
@@ -187,7 +188,7 @@ static void sizes_that_run_long_get_an_exact_variant(void **state) {
   assert_int_equal(p->variants->n_made, 3);
 }
 
-/** After an exact variant whose runs are as long, none is compiled in the background. */
+/** After two exact variants whose runs are as long, none is compiled in the background. */
 static void exact_variants_that_gain_nothing_end_the_search(void **state) {
   tn_plan *p = compile_rows(*state, TN_VARIANTS_AUTO);
   tn_binding *b = bind(p);
@@ -198,9 +199,28 @@ static void exact_variants_that_gain_nothing_end_the_search(void **state) {
   while (is_counted(p)) run_rows(b, 7);
   wait_for_variants(3);
   for (int i = 0; i < 10; i++) assert_int_equal(run_rows(b, 7), 2);
-  assert_true(p->variants->gains_nothing); /* 1 each, as before */
-  for (int i = 0; i < 100; i++) assert_int_equal(run_rows(b, 9), 1);
-  assert_int_equal(p->variants->n_made, 3);
+  assert_int_equal(p->variants->n_gained_nothing, 1); /* 1 each, as before */
+  for (int i = 0; i < 10; i++) assert_int_equal(run_rows(b, 9), 1);
+  wait_for_variants(4);
+  for (int i = 0; i < 10; i++) assert_int_equal(run_rows(b, 9), 3);
+  assert_int_equal(p->variants->n_gained_nothing, 2);
+  for (int i = 0; i < 100; i++) assert_int_equal(run_rows(b, 11), 1);
+  assert_int_equal(p->variants->n_made, 4);
+}
+
+/** Sizes earn an exact variant no sooner where its kernels are in a cache. */
+static void kernels_that_a_cache_has_count_as_compiled(void **state) {
+  for (int i = 0; i < 2; i++) {
+    tn_plan *p = compile_rows(*state, TN_VARIANTS_AUTO);
+    tn_binding *b = bind(p);
+    p->variants->now = read_clock;
+    atomic_store(&clock_step, 100);
+    assert_int_equal(run_rows(b, 5), 0);
+    double kernels = (double)executable_kernels(newest_variant(b)->executable);
+    assert_true(kernels > 0);
+    assert_int_equal(p->variants->exact_ns,
+                     100 + (i ? (int64_t)(kernels * MACHINE_COMPILE_KERNEL_NS) : 0));
+  }
 }
 
 static void batches_that_alternate_run_two_variants(void **state) {
@@ -477,6 +497,28 @@ static void what_cannot_vary_is_exact(void **state) {
   close_scripted(&s);
 }
 
+static const char fails_once[] =
+    "#!/bin/sh\n"
+    "case \"$*\" in *--version*) exec cc \"$@\";; esac\n"
+    "source=$(cat)\n"
+    "case \"$source\" in *'vals['*)\n"
+    "  [ -e \"$0.failed\" ] || { touch \"$0.failed\"; echo by chance >&2; exit 1; };;\n"
+    "esac\n"
+    "printf '%s\\n' \"$source\" | cc \"$@\"\n";
+
+/** A compiler's failure makes one variant exact, and the next one is widened again. */
+static void one_failure_does_not_end_widening(void **state) {
+  (void)state;
+  scripted s;
+  open_scripted(&s, fails_once);
+  tn_binding *b = bind(compile_rows(s.c, TN_VARIANTS_STEADY));
+  for (size_t rows = 4; rows < 7; rows++) assert_int_equal(run_rows(b, rows), rows - 4);
+  assert_false(b->plan->variants->is_never_widened);
+  assert_int_equal(run_rows(b, 5), 1);
+  for (size_t rows = 7; rows < 10; rows++) assert_int_equal(run_rows(b, rows), 2);
+  close_scripted(&s);
+}
+
 /** Without memory a run fails, and succeeds when there is some again. */
 static void memory_may_run_out(void **state) {
   (void)state;
@@ -636,6 +678,7 @@ int main(void) {
       WITH(the_first_sizes_are_exact_then_what_differs_varies),
       WITH(sizes_that_run_long_get_an_exact_variant),
       WITH(exact_variants_that_gain_nothing_end_the_search),
+      WITH(kernels_that_a_cache_has_count_as_compiled),
       WITH(batches_that_alternate_run_two_variants),
       WITH(exact_variants_are_bounded),
       WITH(one_variant_is_compiled_with_the_plan),
@@ -647,6 +690,7 @@ int main(void) {
       WITH(variants_are_prepared),
       cmocka_unit_test(failures_are_of_one_run),
       cmocka_unit_test(what_cannot_vary_is_exact),
+      cmocka_unit_test(one_failure_does_not_end_widening),
       cmocka_unit_test(memory_may_run_out),
       cmocka_unit_test(background_compilations_are_cancelled),
       cmocka_unit_test(background_compilers_are_killed),

@@ -7,8 +7,11 @@
 
    Runs on widened variants report the time they take. When facts have spent as long there as an
    exact variant takes to compile, one is compiled in the background, so that compiling there
-   takes no longer than running did. */
+   takes no longer than running did. Kernels that a cache has count as compiled: how many variants
+   there are depends on the runs, not on the cache. */
 #include "tensor/plan/variant_table.h"
+
+#include "target/machine.h"
 
 #include <string.h>
 
@@ -84,13 +87,14 @@ static const plan_variant *find_like(const tn_plan *p, const int64_t facts[], si
   return like;
 }
 
-/** Chooses the form of a new variant for facts. Those of one name that vary and are equal become
+/** Chooses the form of a new variant for facts; `widens`: it may be a widened one. Those of one
+   name that vary and are equal become
    one variable, unless the variant is the one that is open in all. */
-static void choose_form(const tn_plan *p, const int64_t facts[], int64_t form[]) {
+static void choose_form(const tn_plan *p, const int64_t facts[], bool widens, int64_t form[]) {
   const variant_table *t = p->variants;
   size_t n_widened;
   const plan_variant *nearest = find_like(p, facts, &n_widened);
-  bool is_exact = p->policy == TN_VARIANTS_EXACT || t->is_never_widened || !nearest;
+  bool is_exact = p->policy == TN_VARIANTS_EXACT || t->is_never_widened || !widens || !nearest;
   for (size_t i = 0; i < p->n_facts; i++) {
     const plan_fact *f = &p->facts[i];
     bool is_widened = !is_exact && facts[i] != 0 && plan_fact_varies(f) &&
@@ -129,6 +133,12 @@ static plan_variant *drop(tn_plan *p, size_t i) {
   return v;
 }
 
+/** The time that compiling a variant would have taken without caches. */
+static int64_t uncached_ns(const plan_variant *v, int64_t ns) {
+  size_t found = executable_kernels(v->executable) - executable_compiled_kernels(v->executable);
+  return ns + (int64_t)((double)found * MACHINE_COMPILE_KERNEL_NS);
+}
+
 /** Adds a variant, with the reference to it, that compiling took `ns` for. */
 static void add(tn_plan *p, plan_variant *v, int64_t ns) {
   variant_table *t = p->variants;
@@ -138,7 +148,7 @@ static void add(tn_plan *p, plan_variant *v, int64_t ns) {
   v->number = t->n_made++;
   v->last_used = ++t->n_uses;
   t->at[t->n++] = v;
-  if (!is_open(v) && ns > t->exact_ns) t->exact_ns = ns;
+  if (!is_open(v) && uncached_ns(v, ns) > t->exact_ns) t->exact_ns = uncached_ns(v, ns);
   int64_t number = v->number;
   size_t n_open = v->n_open;
   atomic_fetch_add(&t->n_changes, 1);
@@ -159,29 +169,41 @@ static tn_status compile(tn_plan *p, const int64_t form[], const int64_t facts[]
   return s;
 }
 
-static void choose_form_locked(tn_plan *p, const int64_t facts[], int64_t form[]) {
+static void choose_form_locked(tn_plan *p, const int64_t facts[], bool widens, int64_t form[]) {
   mutex_lock(&p->variants->lock);
-  choose_form(p, facts, form);
+  choose_form(p, facts, widens, form);
   mutex_unlock(&p->variants->lock);
 }
 
-/** Compiles a variant for facts. Where the graph cannot be compiled with facts open, all are
-    compiled exactly from now on. */
+/** Counts a variant that could be compiled for its facts alone: for good where the graph fits no
+    other sizes, and otherwise the second time in a row, as a compiler may fail by chance. */
+static void count_unwidened(variant_table *t, tn_status why) {
+  bool is_of_graph = why == TN_ERR_SHAPE || why == TN_ERR_UNSUPPORTED;
+  mutex_lock(&t->lock);
+  t->is_never_widened |= is_of_graph || ++t->n_unwidened >= LEAST_IN_VAIN;
+  mutex_unlock(&t->lock);
+}
+
+/** Compiles a variant for facts; exactly where that fails with facts open. */
 static tn_status compile_for(tn_plan *p, const int64_t facts[], diag *d, plan_variant **out) {
   variant_table *t = p->variants;
   size_t bytes = (p->n_facts + 1) * sizeof *facts;
   int64_t *form = mem_alloc(&p->context->mem, bytes);
   if (!form) return diag_set(d, TN_ERR_MEMORY, "out of memory");
-  choose_form_locked(p, facts, form);
+  choose_form_locked(p, facts, true, form);
   tn_status s = compile(p, form, facts, d, out);
-  if (s != TN_OK && s != TN_ERR_MEMORY && s != TN_ERR_CANCELLED && !is_equal(p, form, facts)) {
+  bool is_widened = !is_equal(p, form, facts);
+  if (s != TN_OK && s != TN_ERR_MEMORY && s != TN_ERR_CANCELLED && is_widened) {
+    tn_status why = s;
     context_log(p->context, TN_LOG_WARNING, "plan %s cannot be compiled for sizes that vary: %s",
                 p->name, d->text);
-    mutex_lock(&t->lock);
-    t->is_never_widened = true;
-    mutex_unlock(&t->lock);
-    choose_form_locked(p, facts, form);
+    choose_form_locked(p, facts, false, form);
     s = compile(p, form, facts, d, out);
+    if (s == TN_OK) count_unwidened(t, why);
+  } else if (s == TN_OK && is_widened) {
+    mutex_lock(&t->lock);
+    t->n_unwidened = 0;
+    mutex_unlock(&t->lock);
   }
   mem_free(&p->context->mem, form, bytes);
   return s;
@@ -229,6 +251,9 @@ void variant_table_replace(tn_plan *p, const plan_variant *old, plan_variant *v)
 
 /* Time. */
 
+/** True if exact variants are not compiled in the background any more. */
+static bool gains_nothing(const variant_table *t) { return t->n_gained_nothing >= LEAST_IN_VAIN; }
+
 /** The entry of facts: theirs, a free one, or that of the facts used least recently. */
 static tracked_facts *track(tn_plan *p, const int64_t facts[]) {
   variant_table *t = p->variants;
@@ -249,7 +274,7 @@ int64_t variant_table_time_left(tn_plan *p, const int64_t facts[], const plan_va
   if (p->policy != TN_VARIANTS_AUTO || !is_open(v)) return INT64_MAX;
   mutex_lock(&t->lock);
   const tracked_facts *k = find_tracked(p, facts);
-  bool never = t->gains_nothing || (k && k->state != FACTS_COUNTED);
+  bool never = gains_nothing(t) || (k && k->state != FACTS_COUNTED);
   int64_t left = never ? INT64_MAX : t->exact_ns - (k ? k->time_ns : 0);
   mutex_unlock(&t->lock);
   return left;
@@ -261,7 +286,7 @@ void variant_table_add_time(tn_plan *p, const int64_t facts[], int64_t time_ns, 
   tracked_facts *k = track(p, facts);
   k->time_ns += time_ns;
   if (best_ns < k->best_ns) k->best_ns = best_ns;
-  bool is_due = k->state == FACTS_COUNTED && k->time_ns >= t->exact_ns && !t->gains_nothing;
+  bool is_due = k->state == FACTS_COUNTED && k->time_ns >= t->exact_ns && !gains_nothing(t);
   if (is_due) k->state = FACTS_DUE;
   mutex_unlock(&t->lock);
   if (is_due) background_jobs_add(p->context, &t->job);
@@ -275,7 +300,7 @@ static bool take_due(tn_plan *p, int64_t form[], int64_t *best_ns) {
   variant_table *t = p->variants;
   tracked_facts *k = NULL, *all = t->tracked;
   mutex_lock(&t->lock);
-  for (size_t i = 0; i < MOST_TRACKED_FACTS && !t->gains_nothing; i++)
+  for (size_t i = 0; i < MOST_TRACKED_FACTS && !gains_nothing(t); i++)
     if (all[i].state == FACTS_DUE && (!k || all[i].time_ns > k->time_ns)) k = &all[i];
   if (k) {
     for (size_t i = 0; i < p->n_facts; i++)
@@ -325,13 +350,15 @@ void variant_table_compare(tn_plan *p, plan_variant *v, int64_t best_ns) {
   variant_table *t = p->variants;
   mutex_lock(&t->lock);
   int64_t wider_ns = v->wider_ns;
-  bool gains_nothing = wider_ns && (double)best_ns > LEAST_GAIN * (double)wider_ns;
+  bool gained_nothing = wider_ns && (double)best_ns > LEAST_GAIN * (double)wider_ns;
   v->wider_ns = 0; /* another binding does not compare it again */
-  t->gains_nothing |= gains_nothing;
+  if (wider_ns && !gains_nothing(t))
+    t->n_gained_nothing = gained_nothing * (t->n_gained_nothing + 1);
+  bool ends = gained_nothing && gains_nothing(t);
   mutex_unlock(&t->lock);
-  if (gains_nothing)
-    context_log(p->context, TN_LOG_DEBUG,
-                "plan %s: exact variants gain nothing: a run takes %.3f ms, not %.3f", p->name,
+  if (gained_nothing)
+    context_log(p->context, TN_LOG_DEBUG, "plan %s: %s: a run takes %.3f ms, not %.3f", p->name,
+                ends ? "exact variants gain nothing" : "an exact variant gains nothing",
                 (double)best_ns * 1e-6, (double)wider_ns * 1e-6);
 }
 

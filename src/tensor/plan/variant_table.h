@@ -10,6 +10,9 @@
 /* Limits, which include/tenon/plan.h documents. Variants used least recently go first. */
 enum { MOST_EXACT_VARIANTS = 8, MOST_WIDENED_VARIANTS = 4, MOST_TRACKED_FACTS = 64 };
 
+/** Results in a row on which a plan gives up exact variants, or widened ones: one may be chance. */
+enum { LEAST_IN_VAIN = 2 };
+
 /** Facts whose runs a wider variant serves. */
 typedef struct tracked_facts {
   int64_t *facts;
@@ -30,9 +33,12 @@ struct variant_table {
   atomic_uint_fast64_t n_changes; /* of the list; read without the lock */
   int64_t n_made;                 /* variants made so far */
   uint64_t n_uses;                /* the time of the last use */
-  bool is_never_widened;          /* widening failed */
-  int64_t exact_ns;               /* the longest time that compiling an exact variant took */
-  bool gains_nothing; /* exact variants are not faster: none is compiled in the background */
+  bool is_never_widened;          /* the graph cannot be compiled with sizes open */
+  int n_unwidened;                /* times in a row that only the exact variant could be compiled */
+  int64_t exact_ns;               /* the longest time that compiling an exact variant takes, without
+                                     caches */
+  int n_gained_nothing; /* exact variants in a row that are not faster; at most LEAST_IN_VAIN, from
+                           which on none is compiled in the background */
   tracked_facts tracked[MOST_TRACKED_FACTS];
 };
 
