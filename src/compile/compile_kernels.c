@@ -695,7 +695,8 @@ static tn_status run_compilation(compilation *c, void (*body)(void *c), diag *d)
   arena a;
   arena_init(&a, t->device->mem, d);
   c->target = t;
-  c->codegen = (codegen_options){.target = t->target, .math = o->math, .observer = o->observer};
+  c->codegen = (codegen_options){
+      .target = t->target, .math = o->math, .observer = o->observer, .cancelled = o->background};
   if (t->renderer->decompose) c->codegen.decomposer = (codegen_decomposer){decompose, (void *)t};
   c->disk = t->compiler->lasting && !o->is_trial ? o->disk : NULL;
   c->arena = &a;

@@ -27,6 +27,7 @@ typedef struct build_state {
   size_t present_kernel; /* index of the kernel that passes run on */
   size_t n_loops;        /* loops among the steps added so far */
   kernel_prices prices;
+  size_t n_priced; /* kernels, as often as they were */
 } build_state;
 
 static size_t program_of(const build_state *m, const node *kernel) {
@@ -96,14 +97,27 @@ static void report_source_text(void *user, const node *kernel, const char *sourc
 }
 
 /** Raises TN_ERR_CANCELLED if the callback asks to stop. */
-static void report_progress(void *user, size_t done, size_t total) {
-  build_state *m = user;
+static void report_units(build_state *m, const char *what, size_t done, size_t total) {
   const tn_progress *p = m->request->progress;
   if (!p || !p->step) return;
   lock_reports(m);
-  bool goes_on = p->step(p->user, "kernels", done, total);
+  bool goes_on = p->step(p->user, what, done, total);
   unlock_reports(m);
   if (!goes_on) diag_raise(m->d, TN_ERR_CANCELLED, "%s was cancelled", m->request->name);
+}
+
+static void report_progress(void *user, size_t done, size_t total) {
+  report_units(user, "kernels", done, total);
+}
+
+/** Prices a kernel of a grouping, of which nobody knows how many there will be. */
+static double price_kernel(void *user, const node *kernel, bool is_searched) {
+  build_state *m = user;
+  const atomic_bool *cancelled = m->prices.cancelled;
+  if (cancelled && atomic_load(cancelled))
+    diag_raise(m->d, TN_ERR_CANCELLED, "%s was cancelled", m->request->name);
+  report_units(m, "schedules", ++m->n_priced, 0);
+  return kernel_prices_price(&m->prices, kernel, is_searched);
 }
 
 static void log_kernel(void *user, const char *name, size_t n, int64_t ns) {
@@ -360,7 +374,7 @@ static void schedule_and_compile(build_state *m) {
                                 .labels = r->labels,
                                 .n_labels = r->n_labels,
                                 .math = r->math,
-                                .pricing = {kernel_prices_price, &m->prices},
+                                .pricing = {price_kernel, m},
                                 .target.vector = r->target->target.vector_bytes,
                                 .target.arguments = r->target->target.arguments,
                                 .target.scratch = r->target->target.scratch,
@@ -431,6 +445,7 @@ tn_status executable_build(executable **out, const executable_request *r, const 
   arena_init(&k.p->arena, m, d);
   if (r->explanation) r->explanation->arena.diag = d;
   kernel_prices_init(&k.prices, k.g, &r->target->target, r->math);
+  k.prices.cancelled = r->background;
   tn_status s = diag_catch(d, build_body, &k);
   if (r->explanation) r->explanation->arena.diag = NULL;
   kernel_prices_free(&k.prices);

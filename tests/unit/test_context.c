@@ -233,11 +233,17 @@ static bool go_on(void *user, const char *what, uint64_t done, uint64_t total) {
 }
 
 typedef struct steps {
-  uint64_t next, total, ends;
+  uint64_t next, total, ends, schedules;
 } steps;
 
 static bool note_step(void *user, const char *what, uint64_t done, uint64_t total) {
   steps *s = user;
+  if (!strcmp(what, "schedules")) {
+    assert_int_equal(s->next, 0); /* before the first kernel */
+    assert_int_equal(done, ++s->schedules);
+    assert_int_equal(total, 0);
+    return true;
+  }
   assert_string_equal(what, "kernels");
   assert_int_equal(done, s->next);
   if (done) assert_int_equal(total, s->total);
@@ -262,6 +268,30 @@ static void each_kernel_is_a_step(void **state) {
   check_ok(c, tn_close(c));
 }
 
+/** Ends with the third kernel that is priced. */
+static bool end_scheduling(void *user, const char *what, uint64_t done, uint64_t total) {
+  steps *s = user;
+  (void)total;
+  assert_string_equal(what, "schedules");
+  s->schedules = done;
+  return done < 3;
+}
+
+static void progress_ends_scheduling(void **state) {
+  (void)state;
+  steps s = {0};
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.progress = (tn_progress){end_scheduling, &s, NULL};
+  d.cache_dir = "off";
+  tn_context *c = tn_open(&d);
+  tn_tensor *x = tn_rand(c, tn_shape(64, 64), TN_F32);
+  for (int i = 0; i < 4; i++) x = tn_softmax(tn_matmul(x, x), 1);
+  assert_int_equal(tn_realize(c, &x, 1), TN_ERR_CANCELLED);
+  check_text(tn_message(c), "was cancelled");
+  assert_int_equal(s.schedules, 3);
+  check_ok(c, tn_close(c));
+}
+
 /** Allocations at the start, at the first report of a finished kernel and at the last one before
    all are compiled. */
 typedef struct pace {
@@ -270,8 +300,8 @@ typedef struct pace {
 } pace;
 
 static bool note_pace(void *user, const char *what, uint64_t done, uint64_t total) {
-  (void)what;
   pace *p = user;
+  if (strcmp(what, "kernels") != 0) return true;
   size_t calls = (size_t)atomic_load(&p->memory.calls);
   if (!done) p->start = calls;
   if (done == 1) p->first = calls;
@@ -699,6 +729,7 @@ int main(void) {
       cmocka_unit_test(progress_cancels),
       cmocka_unit_test(steps_are_told_at_once),
       cmocka_unit_test(each_kernel_is_a_step),
+      cmocka_unit_test(progress_ends_scheduling),
       cmocka_unit_test(cancelled_work_is_done_later),
       cmocka_unit_test(cancelled_plans_are_compiled_later),
       cmocka_unit_test(cancelled_reads_do_not_freeze_assigns),

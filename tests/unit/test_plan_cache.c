@@ -205,7 +205,7 @@ typedef struct told {
 
 static bool take_progress(void *user, const char *what, uint64_t done, uint64_t total) {
   told *t = user;
-  (void)what;
+  if (!strcmp(what, "schedules")) return true;
   t->calls++;
   t->unfinished += done < total;
   t->total = total;

@@ -98,6 +98,7 @@ typedef struct fixture {
   double before, after;
   double ns;          /* of one thread, by the steps alone */
   double found_bytes; /* of arrays, as found */
+  const atomic_bool *cancelled;
 } fixture;
 
 /** The predicted time of a kernel with some decisions, as the search weighs it; and that of one
@@ -120,7 +121,11 @@ static void search_body(void *arg) {
              : snprintf(text, sizeof text, convolution, s, s, t, t, f->channels, f->channels, s, s,
                         f->channels, s, s);
   node_list roots = parse_graph(f->g, &f->arena, text, (size_t)n);
-  choice c = {.laws = {.g = f->g}, .target = &machine, .math = MATH_DEFAULT, .sink = roots.at[0]};
+  choice c = {.laws = {.g = f->g},
+              .target = &machine,
+              .math = MATH_DEFAULT,
+              .sink = roots.at[0],
+              .cancelled = f->cancelled};
   f->found = choice_search(&c);
   double ns, bytes;
   f->before = time_with(c, &(decision_list){0}, &f->usual, &f->ns, &bytes);
@@ -144,6 +149,19 @@ static bool is_changed(const decision_list *d) {
   bool changed = false;
   for (size_t i = 0; i < d->n; i++) changed |= d->at[i].taken != 0;
   return changed;
+}
+
+/** A search ends before its next attempt. */
+static void searches_are_cancelled(void **state) {
+  (void)state;
+  atomic_bool cancelled;
+  atomic_init(&cancelled, true);
+  fixture f = {.size = 28, .channels = 64, .cancelled = &cancelled};
+  arena_init(&f.arena, &mem_system, &f.diag);
+  f.g = ir_new(&mem_system, &f.diag, false);
+  assert_non_null(f.g);
+  assert_int_equal(diag_catch(&f.diag, search_body, &f), TN_ERR_CANCELLED);
+  end(&f);
 }
 
 static void a_better_schedule_is_found(void **state) {
@@ -220,6 +238,7 @@ int main(void) {
       cmocka_unit_test(a_better_schedule_is_found),
       cmocka_unit_test(the_same_schedule_is_found_again),
       cmocka_unit_test(arrays_stay_within_scratch_memory),
+      cmocka_unit_test(searches_are_cancelled),
       cmocka_unit_test(small_kernels_are_not_searched),
       cmocka_unit_test(heads_are_outermost_where_rows_share_their_operands),
   };

@@ -156,6 +156,7 @@ typedef struct told {
 
 static bool take_progress(void *user, const char *what, uint64_t done, uint64_t total) {
   told *t = user;
+  if (!strcmp(what, "schedules")) return true;
   assert_string_equal(what, "kernels");
   assert_true(done >= t->done && total >= t->total && done <= total);
   *t = (told){t->calls + 1, t->ends + (done == total), done, total};

@@ -12,7 +12,13 @@ enum { WIDTH = 30 };
 
 static void draw_bar(progress *p, uint64_t done, uint64_t total) {
   char bar[WIDTH + 1];
-  int full = total ? (int)((double)done / (double)total * WIDTH) : 0;
+  if (!total) {
+    fprintf(stderr, "\r%llu %s\x1b[K", (unsigned long long)done, p->what);
+    fflush(stderr);
+    p->drawn = true;
+    return;
+  }
+  int full = (int)((double)done / (double)total * WIDTH);
   if (full > WIDTH) full = WIDTH;
   memset(bar, '.', WIDTH);
   memset(bar, '#', (size_t)full);
@@ -36,7 +42,7 @@ static bool show_progress(void *user, const char *what, uint64_t done, uint64_t 
   mutex_lock(&p->lock);
   bool is_first = strncmp(p->what, what, sizeof p->what - 1) != 0;
   snprintf(p->what, sizeof p->what, "%s", what);
-  if (done >= total) {
+  if (total ? done >= total : !done) {
     erase_bar(p);
   } else if (is_first || now - p->last > interval_ns) {
     draw_bar(p, done, total);

@@ -70,6 +70,7 @@ static choice begin_choice(ir *g, const node *sink, const codegen_options *o) {
   return (choice){.laws = {.g = g, .indices = law_indices_new(g)},
                   .target = &o->target,
                   .math = o->math,
+                  .cancelled = o->cancelled,
                   .sink = sink};
 }
 
@@ -118,7 +119,8 @@ bool codegen_predict_apart(const mem *m, const node *sink, const codegen_options
   if (!p.g) diag_raise(d, TN_ERR_MEMORY, "out of memory");
   tn_status status = diag_catch(d, predict_body, &p);
   ir_free(p.g);
-  if (status == TN_ERR_MEMORY || status == TN_ERR_INTERNAL) diag_rethrow(d);
+  if (status == TN_ERR_MEMORY || status == TN_ERR_INTERNAL || status == TN_ERR_CANCELLED)
+    diag_rethrow(d);
   if (status) diag_clear(d);
   return !status && p.is_made;
 }

@@ -78,10 +78,13 @@ static decision_list decisions_of(const attempt *t) { return t->before[CHOICE_ST
     remainders, later ones fall back to the steps' own. False: no attempt is left, it failed, or its
     arrays exceed scratch memory: code generation would go on without any copy. */
 static bool make_alternative(search *s, size_t number, size_t alternative, attempt *t) {
-  arena *a = ir_arena(s->start.laws.g);
+  ir *g = s->start.laws.g;
+  arena *a = ir_arena(g);
   decision_list made = decisions_of(&s->best);
   size_t first = CHOICE_STEPS - 1;
   if (!s->left) return false;
+  if (s->start.cancelled && atomic_load(s->start.cancelled))
+    diag_raise(ir_diag(g), TN_ERR_CANCELLED, "scheduling was cancelled");
   *t = s->best;
   while (t->before[first].made.n > number) first--;
   choice *c = &t->before[first];
