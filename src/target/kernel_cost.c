@@ -348,6 +348,8 @@ static double walk_cycles(const model *m, double page) {
   return bytes / page * MACHINE_PAGE_WALK_CYCLES;
 }
 
+double kernel_cost_searched(const kernel_cost *c) { return c->total * (1 + c->imbalance) / 2; }
+
 kernel_cost kernel_cost_of(arena *a, const kernel_summary *s, const target *t) {
   arena_mark before = arena_save(a);
   tn_hardware h = hardware_with_defaults(&t->hardware);

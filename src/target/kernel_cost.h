@@ -18,6 +18,10 @@ typedef struct kernel_cost {
                        equal share: 1 or more */
 } kernel_cost;
 
+/** The time that searches compare, in ns: the mean of one thread alone, and of all cores times
+   their number. */
+double kernel_cost_searched(const kernel_cost *c);
+
 /** The predicted cost of a kernel. `a`: for scratch memory, which raises. */
 kernel_cost kernel_cost_of(arena *a, const kernel_summary *s, const target *t);
 

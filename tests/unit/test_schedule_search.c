@@ -108,9 +108,10 @@ static double time_with(choice c, const decision_list *wanted, decision_list *ma
   c.wanted = *wanted;
   for (size_t i = 0; i < CHOICE_STEPS; i++) choice_steps[i].apply(&c);
   *made = c.made;
-  *ns = choice_cost(&c).total;
+  kernel_cost cost = choice_cost(&c);
+  *ns = cost.total;
   *bytes = choice_array_bytes(&c);
-  return choice_searched_time(&c);
+  return kernel_cost_searched(&cost);
 }
 
 static void search_body(void *arg) {

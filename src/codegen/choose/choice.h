@@ -26,10 +26,6 @@ typedef struct choice {
   decision_list wanted;  /* that the search asks for; others are the steps' own */
 } choice;
 
-/** schedule_search.c: the time that the search minimises, in ns: the mean of one thread alone, and
-   of all cores times their number. */
-double choice_searched_time(const choice *c);
-
 /** schedule_search.c: the decisions for a kernel that the cost model prefers. */
 decision_list choice_search(const choice *c);
 

@@ -18,7 +18,7 @@ enum { MOST_ATTEMPTS = 60, MOST_ROUNDS = 3 }; /* for a kernel */
 typedef struct attempt {
   choice before[CHOICE_STEPS + 1];
   double ns;   /* of one thread */
-  double cost; /* searched_time */
+  double cost; /* kernel_cost_searched */
 } attempt;
 
 typedef struct search {
@@ -31,15 +31,6 @@ typedef struct search {
   decision_list found;
 } search;
 
-static double searched_time(const kernel_cost *cost) {
-  return cost->total * (1 + cost->imbalance) / 2;
-}
-
-double choice_searched_time(const choice *c) {
-  kernel_cost cost = choice_cost(c);
-  return searched_time(&cost);
-}
-
 /** Applies the steps from a number on. */
 static void run_steps(attempt *t, size_t first) {
   for (size_t i = first; i < CHOICE_STEPS; i++) {
@@ -48,7 +39,7 @@ static void run_steps(attempt *t, size_t first) {
   }
   kernel_cost cost = choice_cost(&t->before[CHOICE_STEPS]);
   t->ns = cost.total;
-  t->cost = searched_time(&cost);
+  t->cost = kernel_cost_searched(&cost);
 }
 
 typedef struct run {
