@@ -310,7 +310,7 @@ static map find_steps(arena *a, const node_list *order) {
 }
 
 kernel_summary kernel_summary_of(ir *g, const node *sink, const target *t, int math) {
-  builder b = {.g = g, .a = ir_arena(g), .t = t};
+  builder b = {.g = g, .a = ir_scratch(g), .t = t};
   node_list order = topo_sort(b.a, &sink, 1, NULL, NULL);
   map steps = find_steps(b.a, &order);
   count_users(&b, &order);

@@ -34,6 +34,7 @@ typedef struct fixture {
   diag diag;
   arena arena;
   ir *g;
+  const node *sink;
   kernel_summary summary;
   kernel_cost cost;
   char text[2048];
@@ -41,8 +42,8 @@ typedef struct fixture {
 
 static void measure(void *arg) {
   fixture *f = arg;
-  node_list roots = parse_graph(f->g, &f->arena, f->text, strlen(f->text));
-  f->summary = kernel_summary_of(f->g, roots.at[0], &machine, MATH_DEFAULT);
+  f->sink = parse_graph(f->g, &f->arena, f->text, strlen(f->text)).at[0];
+  f->summary = kernel_summary_of(f->g, f->sink, &machine, MATH_DEFAULT);
   f->cost = kernel_cost_of(&f->arena, &f->summary, &machine);
 }
 
@@ -86,6 +87,25 @@ static const char product[] =
     "%o = out void %y %s\n"
     "%sink = sink void %o \"product\"\n"
     "return %sink\n";
+
+static void summarise_again(void *arg) {
+  fixture *f = arg;
+  f->summary = kernel_summary_of(f->g, f->sink, &machine, MATH_DEFAULT);
+}
+
+/** A search summarises a kernel up to 60 times. */
+static void a_summary_is_in_scratch_memory(void **state) {
+  (void)state;
+  fixture f;
+  open_fixture(&f);
+  strcpy(f.text, product);
+  measured(&f); /* makes the nodes of addresses */
+  arena_mark before = arena_save(ir_arena(f.g));
+  assert_int_equal(diag_catch(&f.diag, summarise_again, &f), TN_OK);
+  arena_mark after = arena_save(ir_arena(f.g));
+  assert_memory_equal(&before, &after, sizeof before);
+  close_fixture(&f);
+}
 
 static void a_summary_counts_a_tile(void **state) {
   (void)state;
@@ -332,6 +352,7 @@ static void the_slowest_thread_counts(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_summary_counts_a_tile),
+      cmocka_unit_test(a_summary_is_in_scratch_memory),
       cmocka_unit_test(rows_compete_for_sets),
       cmocka_unit_test(rows_of_a_tile_compete_for_sets),
       cmocka_unit_test(data_beyond_a_cache_is_read_again),

@@ -14,8 +14,12 @@ size_t choice_decide(choice *c, decision_kind kind, size_t n) {
 }
 
 kernel_cost choice_cost(const choice *c) {
+  arena *scratch = ir_scratch(c->laws.g);
+  arena_mark here = arena_save(scratch);
   kernel_summary summary = kernel_summary_of(c->laws.g, c->sink, c->target, c->math);
-  return kernel_cost_of(ir_arena(c->laws.g), &summary, c->target);
+  kernel_cost cost = kernel_cost_of(scratch, &summary, c->target);
+  arena_rewind(scratch, here);
+  return cost;
 }
 
 node_list choice_binders(const choice *c) {
