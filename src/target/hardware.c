@@ -4,6 +4,8 @@
 
 #include "target/machine.h"
 
+#include <string.h>
+
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
@@ -45,6 +47,21 @@ double hardware_llc_bytes(const tn_hardware *h) {
 
 double hardware_l1_resident_bytes(const tn_hardware *known) {
   return MACHINE_L1_RESIDENT_SHARE * (double)known->l1_bytes;
+}
+
+double hardware_rows_bytes(const tn_hardware *known, int64_t apart, double rows) {
+  enum { MOST_ROWS = 1 << 12, MOST_SETS = 1 << 10 };
+  uint16_t held[MOST_SETS];
+  size_t most = 0, sets = known->page_bytes / known->line_bytes;
+  size_t n = rows < MOST_ROWS ? (size_t)rows : MOST_ROWS;
+  if (apart < 0) apart = -apart;
+  if ((uint64_t)apart < known->line_bytes || sets > MOST_SETS || !n) return (double)apart * rows;
+  memset(held, 0, sets * sizeof *held);
+  for (size_t i = 0; i < n; i++) {
+    size_t set = i * (size_t)apart % known->page_bytes / known->line_bytes;
+    if (++held[set] > most) most = held[set];
+  }
+  return (double)(most * known->page_bytes) * rows / (double)n;
 }
 
 uint64_t hardware_scratch_bytes(const tn_hardware *h, uint64_t most) {

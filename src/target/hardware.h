@@ -17,6 +17,11 @@ double hardware_llc_bytes(const tn_hardware *h);
     `known`: with defaults. */
 double hardware_l1_resident_bytes(const tn_hardware *known);
 
+/** Bytes of a cache whose sets repeat every page that rows `apart` bytes from each other occupy:
+   the set that holds the most rows counts for all sets. Rows within a line count as their bytes.
+    `known`: with defaults. */
+double hardware_rows_bytes(const tn_hardware *known, int64_t apart, double rows);
+
 /** Bytes of a kernel's own arrays per worker that stay in a core's caches beside its operands.
     `most`: the backend's limit; 0: none. */
 uint64_t hardware_scratch_bytes(const tn_hardware *h, uint64_t most);

@@ -19,6 +19,7 @@
 #include "schedule/schedule.h"
 #include "target/hardware.h"
 
+#include <string.h>
 #include <unistd.h>
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };
@@ -76,6 +77,19 @@ static void scratch_is_a_part_of_the_second_cache(void **state) {
   assert_int_equal(hardware_scratch_bytes(&h, 64 * KIB), 64 * KIB);
   h.l2_bytes = 256 * KIB;
   assert_int_equal(hardware_scratch_bytes(&h, 256 * KIB), 64 * KIB);
+}
+
+/** Sets repeat every page, so rows about a multiple of a page apart fall into few of them. */
+static void rows_compete_for_sets(void **state) {
+  (void)state;
+  static const struct {
+    int64_t apart;
+    double rows, bytes;
+  } cases[] = {{0, 9, 0},           {4, 100, 400},       {64, 64, 4096},   {64, 128, 8192},
+               {-1024, 8, 8192},    {4096, 8, 8 * 4096}, {12288, 2, 8192}, {4100, 16, 16 * 4096},
+               {4100, 32, 65536.0}, {4160, 64, 4096}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    assert_true(hardware_rows_bytes(&usual, cases[i].apart, cases[i].rows) == cases[i].bytes);
 }
 
 /** The description does not depend on the process's CPU affinity. */
@@ -137,7 +151,7 @@ static void every_fact_is_in_keys(void **state) {
   kernel_graph_key graph = kernel_graph_key_make(a, 0, sink);
   cache_key as_is = kernel_key_make(a, t, "", "", graph);
   const char *tuned = tuned_key_make(a, t, "", graph);
-  for (int i = 0; i < 7; i++) {
+  for (int i = 0; i < 8; i++) {
     device_target other = *t;
     tn_hardware *h = &other.target.hardware;
     h->l1_bytes += i == 0;
@@ -147,6 +161,7 @@ static void every_fact_is_in_keys(void **state) {
     h->line_bytes += i == 4;
     h->page_bytes += i == 5;
     h->cores += i == 6;
+    if (i == 7) strcpy(other.caps.target, "x86-64-v4+avx512vnni"); /* features are in its name */
     cache_key key = kernel_key_make(a, &other, "", "", graph),
               identity = compiler_identity_key_make(a, t, "");
     cache_key other_identity = compiler_identity_key_make(a, &other, "");
@@ -196,6 +211,7 @@ int main(void) {
       cmocka_unit_test(what_is_not_known_is_usual),
       cmocka_unit_test(what_cannot_be_is_usual),
       cmocka_unit_test(scratch_is_a_part_of_the_second_cache),
+      cmocka_unit_test(rows_compete_for_sets),
       cmocka_unit_test(the_processor_tells_what_it_is),
       cmocka_unit_test_setup_teardown(the_null_device_is_usual, open_all, close_all),
       cmocka_unit_test_setup_teardown(every_fact_is_in_keys, open_all, close_all),

@@ -158,34 +158,19 @@ static bool misses_tlb(const choice *c, const node *stage, const node *index) {
   return false;
 }
 
-/** Bytes of a cache whose sets repeat every page that rows `apart` bytes from each other occupy:
-   the set that holds the most rows counts for all sets. */
-static double bytes_of_rows(const tn_hardware *h, int64_t apart, double rows) {
-  enum { MOST_ROWS = 4096, MOST_SETS = 1024 };
-  size_t held[MOST_SETS] = {0}, most = 0, sets = h->page_bytes / h->line_bytes;
-  size_t n = rows < MOST_ROWS ? (size_t)rows : MOST_ROWS;
-  if (apart < 0) apart = -apart;
-  if ((uint64_t)apart < h->line_bytes || sets > MOST_SETS) return (double)apart * rows;
-  for (size_t i = 0; i < n; i++) {
-    size_t set = (i * (size_t)apart % h->page_bytes) / h->line_bytes;
-    if (++held[set] > most) most = held[set];
-  }
-  return n ? (double)(most * h->page_bytes) * rows / (double)n : 0;
-}
-
-/** Bytes of cache that reads along ranges occupy in the operand's own layout: rows about a multiple
-    of a page apart compete for few of the sets. */
+/** Bytes of cache that reads along ranges occupy in the operand's own layout, where rows about a
+    multiple of a page apart compete for few of the sets. */
 static double unpacked_cache_bytes(const choice *c, const node *index, const node *const along[],
                                    size_t n) {
   const node *param = index->src[0];
   const node *a = row_major_address(c->laws.g, param->rank, param->dims, index->src + 1);
-  tn_hardware h = hardware_with_defaults(&c->target->hardware);
+  tn_hardware hardware = hardware_with_defaults(&c->target->hardware);
   int64_t size = (int64_t)dtype_bytes((dtype)index->dtype);
   double bytes = (double)size;
   for (size_t i = 0; i < n; i++) bytes *= range_likely_trips(along[i]);
   for (size_t i = 0; i < n; i++) {
-    double all =
-        bytes_of_rows(&h, ix_coefficient(a, along[i]) * size, range_likely_trips(along[i]));
+    int64_t apart = ix_coefficient(a, along[i]) * size;
+    double all = hardware_rows_bytes(&hardware, apart, range_likely_trips(along[i]));
     if (all > bytes) bytes = all;
   }
   return bytes;

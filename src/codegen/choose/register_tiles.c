@@ -39,7 +39,7 @@ typedef struct load_facts {
   double consecutive;        /* loads of consecutive elements in the loops inside of the tile */
   double bytes;              /* loaded by those loops, for one index of each axis */
   bool is_unit_stride[AXES]; /* reads consecutive elements along the axis */
-  double set_bytes[AXES];    /* bytes of L1 sets that each index of the axis competes for */
+  int64_t apart[AXES];       /* bytes from an element to that of the next index of the axis */
 } load_facts;
 
 /** An operation of a reduction's innermost loop, or a load. */
@@ -141,22 +141,20 @@ static double consecutive_loads(const tiled_nest *p, const node *index) {
   return loads;
 }
 
-/** Bytes of L1 sets that each index of a range competes for: sets repeat every page, so elements a
-    large power of two apart fall into few of them. 0 within a line. */
-static double competing_set_bytes(const tiled_nest *p, const node *index, const node *range) {
+/** Bytes from an element of a buffer to that of the next index of a range; 0: of other arrays. */
+static int64_t bytes_apart(const tiled_nest *p, const node *index, const node *range) {
   const node *from = index->src[0];
-  int64_t page = p->hardware.page_bytes, line = p->hardware.line_bytes;
   if (from->op != OP_PARAM) return 0;
   const node *a = row_major_address(p->g, from->rank, from->dims, index->src + 1);
-  int64_t apart = ix_coefficient(a, range) * (int64_t)dtype_bytes((dtype)index->dtype);
-  int64_t largest = apart ? apart & -apart : 0; /* power of two that divides it */
-  return largest < line ? 0 : (double)(largest < page ? largest : page);
+  return ix_coefficient(a, range) * (int64_t)dtype_bytes((dtype)index->dtype);
 }
 
 /** True if the lines that a tile reads at once conflict in the sets of the first cache. */
 static bool has_set_conflicts(const tiled_nest *p, const load_facts *l, const int64_t cut[]) {
   for (size_t k = 0; k < AXES; k++)
-    if (l->set_bytes[k] * (double)cut[k] > (double)p->hardware.l1_bytes) return true;
+    if (hardware_rows_bytes(&p->hardware, l->apart[k], (double)cut[k]) >
+        (double)p->hardware.l1_bytes)
+      return true;
   return false;
 }
 
@@ -218,7 +216,7 @@ static void add_loop(tiled_nest *p, const node *fold) {
       o.depends[k] = p->axis[k] && node_is_free_in(p->axis[k], n);
       o.load.is_unit_stride[k] =
           o.depends[k] && o.is_load && !o.is_vector && has_unit_stride(n, p->axis[k]);
-      if (o.depends[k] && o.is_load) o.load.set_bytes[k] = competing_set_bytes(p, n, p->axis[k]);
+      if (o.depends[k] && o.is_load) o.load.apart[k] = bytes_apart(p, n, p->axis[k]);
     }
     vec_push(a, &l.operations, o);
   }
