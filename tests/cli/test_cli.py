@@ -1339,7 +1339,7 @@ class Run(Case):
                     # more than any memory: must fail before it is filled
                     ([f"a=ones:2x{2**60}"], f"input a: axis 1 has size {2**60}, not 3, its fixed size"),
                     (["a=ones", f"b=1x{2**60}"], f"input b: axis 1 has size {2**60}, not 3, its fixed size"),
-                    ([f"a={flat}"], f"input a ({flat}) has rank 1, not 2"),
+                    ([f"a={flat}"], f"input a ({flat}) has rank 1, not 2: its shape is 3, not nx3"),
                     (["a=2x3", "b=4x3"],
                      "input b: axis 0 has size 4, not 2, as n is 2 by axis 0 of input a"),
                     (["a=2x4", "b=4x3"],
@@ -1353,6 +1353,7 @@ class Run(Case):
                     done = tenon(verb, path, *given, status=1,
                                  env=environment(TENON_CACHE=str(cache)))
                     self.assertIn(f"error: {says}\n", done.stderr)
+                    self.assertNotIn("varying sizes default", done.stderr)
                     self.assertFalse(cache.exists() and any(cache.iterdir()))
 
     def test_what_is_interrupted_leaves_no_file(self):

@@ -230,8 +230,9 @@ static const size_value *find_known(const size_values *sizes, const tn_port *por
 typedef struct input_builder {
   command *c;
   port_list ports;
-  input_spec *specs; /* by input */
-  size_values sizes; /* from the inputs with a shape or file */
+  input_spec *specs;       /* by input */
+  size_values sizes;       /* from the inputs with a shape or file */
+  VEC(const char *) notes; /* about sizes that were chosen */
   model_inputs inputs;
 } input_builder;
 
@@ -286,7 +287,9 @@ static tn_shape choose_shape(input_builder *k, const tn_port *port) {
                (long long)shape.size[i]);
   }
   if (chosen.n)
-    command_print_note(c, "input %s: varying sizes default to %s", port->name, str_text(&chosen));
+    vec_push(&c->arena, &k->notes,
+             arena_printf(&c->arena, "input %s: varying sizes default to %s", port->name,
+                          str_text(&chosen)));
   return shape;
 }
 
@@ -331,6 +334,7 @@ model_inputs model_inputs_make(command *c, const tn_model *m, const option_list 
     k.inputs.at[i].value.shape = o->has_shape ? o->shape : choose_shape(&k, &k.ports.at[i]);
   }
   model_inputs_check_shapes(c, &k.inputs, m);
+  for (size_t i = 0; i < k.notes.n; i++) command_print_note(c, "%s", k.notes.at[i]);
   for (size_t i = 0; i < n; i++) fill_input(&k, i, &seed);
   return k.inputs;
 }
