@@ -109,7 +109,7 @@ tn_status tn_array_file_open(tn_context *c, const char *path, tn_file_format for
   tn_status s = context_acquire_valid(c);
   if (s != TN_OK) return s;
   s = open_array(c, path, format, file);
-  if (s != TN_OK) context_fail(c, NULL, NULL, 0);
+  if (s != TN_OK) context_fail_call(c, NULL);
   context_release(c);
   return s;
 }

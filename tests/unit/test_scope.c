@@ -167,6 +167,15 @@ static void labels_are_told(void **state) {
   tn_label(c, "13"); /* the end of the message, but another label */
   tn_zeros(c, tn_shape(tn_dim_div(c, 1, none)), TN_F32);
   assert_string_equal(strchr(tn_message(c), '\n'), "\nat net.c:13\nat 13");
+  tn_model *m;
+  tn_scope_begin(c);
+  tn_assign(s, tn_zeros(c, tn_shape(3), TN_F32));
+  assert_int_equal(tn_scope_end(c), TN_ERR_SHAPE);
+  assert_string_equal(strchr(tn_message(c), '\n'), "\nat 13"); /* of the assign */
+  assert_int_equal(tn_model_load_bytes(c, "no model", 8, NULL, &m), TN_ERR_FORMAT);
+  assert_null(strstr(tn_message(c), "at 13")); /* it builds no node of the context */
+  assert_int_equal(tn_scope_end(c), TN_ERR_ARGUMENT);
+  assert_null(strstr(tn_message(c), "at 13"));
   tn_label(c, NULL);
   bad(c);
   assert_null(strstr(tn_message(c), "net.c"));

@@ -101,7 +101,7 @@ static tn_status open_model(tn_context *c, const char *path, const void *data, s
   if (s == TN_OK)
     *out = m;
   else
-    context_fail(c, NULL, NULL, 0);
+    context_fail_call(c, NULL);
   context_release(c);
   return s;
 }

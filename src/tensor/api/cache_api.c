@@ -39,7 +39,7 @@ static tn_status use_cache(tn_context *c, const disk_cache_trim_limits *limits, 
     const tn_cache_info found = {sizeof found, path, left.entries, left.plans, left.bytes};
     s = descriptor_write(&c->diag, info, &found, sizeof found, "tn_cache_info");
   }
-  if (s != TN_OK) context_fail(c, NULL, NULL, 0);
+  if (s != TN_OK) context_fail_call(c, NULL);
   context_release(c);
   return s;
 }
@@ -62,7 +62,7 @@ tn_status tn_kernel_cache_get(tn_context *c, tn_kernel_cache_info *info) {
   const kernel_cache_stats counts = kernel_cache_get_stats(kernel_cache_of(c->registry));
   const tn_kernel_cache_info found = {sizeof found, counts.compiled, counts.found};
   s = descriptor_write(&c->diag, info, &found, sizeof found, "tn_kernel_cache_info");
-  if (s != TN_OK) context_fail(c, "kernel_cache_get", NULL, 0);
+  if (s != TN_OK) context_fail_call(c, "kernel_cache_get");
   context_release(c);
   return s;
 }
@@ -84,7 +84,7 @@ static tn_status use_frozen(tn_context *c, bool exports, const char *path, tn_ca
     const tn_cache_info held = {sizeof held, folder, content.entries, content.plans, content.bytes};
     s = descriptor_write(&c->diag, info, &held, sizeof held, "tn_cache_info");
   }
-  if (s != TN_OK) context_fail(c, verb, NULL, 0);
+  if (s != TN_OK) context_fail_call(c, verb);
   context_release(c);
   return s;
 }

@@ -50,7 +50,7 @@ tn_status tn_device_get(tn_context *c, size_t i, tn_device_info *info) {
                                     k->pairs,     k->bytes, k->absent_pairs};
       s = descriptor_write(&c->diag, info, &found, sizeof found, "tn_device_info");
     }
-    if (s != TN_OK) context_fail(c, "device_get", NULL, 0);
+    if (s != TN_OK) context_fail_call(c, "device_get");
   }
   context_release(c);
   return s;
@@ -80,7 +80,7 @@ static tn_status add_backend(tn_context *c, const tn_backend *backend, const cha
   } else {
     s = path ? load_backend(path, &backend, &c->diag) : TN_OK;
     if (s == TN_OK) s = registry_add_backend(c->registry, backend, &c->diag);
-    if (s != TN_OK) context_fail(c, path ? "backend_load" : "backend_add", NULL, 0);
+    if (s != TN_OK) context_fail_call(c, path ? "backend_load" : "backend_add");
   }
   context_release(c);
   return s;

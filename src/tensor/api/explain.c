@@ -38,7 +38,7 @@ tn_status tn_explain(tn_context *c, bool reasons, tn_explanation **out) {
   tn_status s = context_acquire_valid(c);
   if (s != TN_OK) return s;
   s = open_explanation(c, reasons, out);
-  if (s != TN_OK) context_fail(c, "explain", NULL, 0);
+  if (s != TN_OK) context_fail_call(c, "explain");
   context_release(c);
   return s;
 }

@@ -50,7 +50,7 @@ static void list_compilers(void *arg) {
 
 /** Reports a failure in the context's diag. */
 static tn_status report(tn_context *c, const char *op, tn_status s) {
-  return s == TN_OK ? s : context_fail(c, op, NULL, 0);
+  return s == TN_OK ? s : context_fail_call(c, op);
 }
 
 tn_status tn_context_get(tn_context *c, tn_context_info *info) {

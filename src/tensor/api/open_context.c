@@ -279,7 +279,7 @@ static tn_context *open_context(const tn_open_desc *o, const option_origins *fro
   }
   if (s != TN_OK) {
     diag_set(&c->diag, d->status, "%s", d->text);
-    context_fail(c, "open", NULL, 0);
+    context_fail_call(c, "open");
     c->failures.of_open = context_last_failure(c);
   } else {
     context_log(c, TN_LOG_INFO, "device %s, %s/%s for %s%s", c->device->name,

@@ -23,7 +23,7 @@ void tn_scope_begin(tn_context *c) {
   } else {
     c->scopes.n_unallocated++;
     diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
-    context_fail(c, "scope_begin", NULL, 0);
+    context_fail_call(c, "scope_begin");
   }
   context_release(c);
 }
@@ -55,8 +55,7 @@ static void drop_assigns(tn_context *c) {
   for (state_record *k = c->states.pending, *next; k; k = next) {
     next = k->next_pending;
     if (!state_innermost_mark(k)) continue;
-    if (diag_catch(&c->diag, refuse_unbound_assigns, k) != TN_OK)
-      context_fail(c, "scope_end", NULL, 0);
+    if (diag_catch(&c->diag, refuse_unbound_assigns, k) != TN_OK) context_fail_call(c, "scope_end");
     state_revert_innermost(k);
     state_update_pending(k);
   }
@@ -70,9 +69,9 @@ static void run_scope(tn_context *c) {
   state_drop_unobserved(c);
   tn_status s = diag_catch(&c->diag, list_escaping, &e);
   if (s != TN_OK) e.requests.n = 0;
-  if (s != TN_OK) context_fail(c, "scope_end", NULL, 0);
+  if (s != TN_OK) context_fail_call(c, "scope_end");
   if (realize(c, REALIZE_ALL_ASSIGNS, e.requests.at, e.requests.n) != TN_OK)
-    context_fail(c, "scope_end", NULL, 0);
+    context_fail_call(c, "scope_end");
   drop_assigns(c);
 }
 
@@ -109,7 +108,7 @@ tn_status tn_scope_end(tn_context *c) {
              c->scopes.innermost->outer
                  ? "the body of a loop cannot end a scope that it did not begin"
                  : "no scope is open");
-    s = context_fail(c, "scope_end", NULL, 0);
+    s = context_fail_call(c, "scope_end");
   } else {
     s = end_innermost(c);
   }

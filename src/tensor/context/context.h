@@ -258,6 +258,9 @@ void context_end_concurrent(tn_context *c);
     failure becomes the message, and the scope's first. Returns the status. */
 tn_status context_fail(tn_context *c, const char *op, tn_tensor *const in[], size_t n);
 
+/** As context_fail, for a call that neither builds nor reads a node, so no label is about it. */
+tn_status context_fail_call(tn_context *c, const char *op);
+
 /** Reports that operand `i` is NULL, and quotes the message before it, which may be the cause. */
 tn_status context_fail_null_operand(tn_context *c, const char *op, tn_tensor *const in[], size_t n,
                                     size_t i);

@@ -170,6 +170,11 @@ tn_status context_fail(tn_context *c, const char *op, tn_tensor *const in[], siz
   return report_diag(c, 0, add_label(c));
 }
 
+tn_status context_fail_call(tn_context *c, const char *op) {
+  if (op) diag_prefix(&c->diag, "%s", op);
+  return report_diag(c, 0, c->failures.raised_label);
+}
+
 void context_raise_again(tn_context *c, diag *d, const failure *f) {
   c->failures.raised_label = f->label;
   diag_raise(d, f->status, "%s", f->text);
@@ -237,7 +242,7 @@ void tn_label(tn_context *c, const char *where) {
   c->failures.label = where ? mem_strdup(&c->mem, where) : NULL;
   if (where && !c->failures.label) {
     diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
-    context_fail(c, "label", NULL, 0);
+    context_fail_call(c, "label");
   }
   context_release(c);
 }

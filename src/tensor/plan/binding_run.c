@@ -287,7 +287,7 @@ static tn_status run_pending(tn_binding *b) {
   if (context_acquire_for_run(c) != TN_OK) return refuse_callback(b);
   tn_status s = realize(c, REALIZE_ALL_ASSIGNS, NULL, 0);
   if (s != TN_OK) b->diag.failure = c->diag.failure;
-  if (s != TN_OK) context_fail(c, "binding_run", NULL, 0);
+  if (s != TN_OK) context_fail_call(c, "binding_run");
   context_release(c);
   return s;
 }
