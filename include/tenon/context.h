@@ -78,15 +78,16 @@ typedef struct tn_logger {
 
 /** The observer of compilation, which may cancel it. */
 typedef struct tn_progress {
-  /** `done` of `total` units of `what` are finished; of "schedules", those of kernels that are
-      compared before any is compiled, the total is not known, and is 0. "kernels": called with 0 to
-     total - 1 done, for each kernel as soon as its code is generated (where workers are lent, after
-     each group of kernels that they share), and once with `total` when all are compiled; with 0 of
-     0 if there are none. Kernels that prepare a model's weights come first, and `total` grows once
-     those of its runs are known. The C compilers run in parallel after the last kernel's code was
-     generated and cannot be cancelled. Kernels found in a cache count too. A plan found on disk
-     calls once, with `total` done; a graph whose plan the context holds does not call. Returning
-     false cancels the work, which then returns TN_ERR_CANCELLED. */
+  /** `done` of `total` units of `what` are finished. "schedules": those of kernels, compared before
+      the kernels of a plan or of its weights are compiled; nobody knows how many there will be, so
+      `total` is 0. "kernels": called with 0 to total - 1 done, for each kernel as soon as its code
+     is generated (where workers are lent, after each group of kernels that they share), and once
+     with `total` when all are compiled; with 0 of 0 if there are none. Kernels that prepare a
+     model's weights come first, and `total` grows once those of its runs are known. The C compilers
+     run in parallel after the last kernel's code was generated and cannot be cancelled. Kernels
+     found in a cache count too. A plan found on disk calls once, with `total` done; a graph whose
+     plan the context holds does not call. Returning false cancels the work, which then returns
+      TN_ERR_CANCELLED. */
   bool (*step)(void *user, const char *what, uint64_t done, uint64_t total);
   void *user;
   void (*destroy)(void *user);
