@@ -39,9 +39,11 @@ typedef struct tn_tune_desc {
   size_t size;    /**< sizeof(tn_tune_desc) */
   double seconds; /**< time to spend, the last measurement of whole runs included; 0: until nothing
                      is left to measure */
-  /** Called before each schedule is measured, on the calling thread; may not use the binding.
-      Returning false ends the tuning: what was found is measured in whole runs, and kept. NULL: not
-      called. */
+  /** Called before each schedule is predicted or measured, and at the end, where outputs differ
+      with the new schedules, before each build of the plan that seeks the one at fault; on the
+      calling thread; may not use the binding. Returning false ends the tuning: what was found is
+      measured in whole runs, and kept; at the end, schedules that are not checked yet are left to
+      the next call. NULL: not called. */
   bool (*progress)(void *user, const tn_tuning *now);
   void *user;
 } tn_tune_desc;

@@ -2,7 +2,8 @@
 #ifndef TENON_TUNE_CONTEST_H
 #define TENON_TUNE_CONTEST_H
 
-/** One that wins so many of the rounds is faster: by chance, 1 of 18 equal ones would. */
+/** Rounds of a contest, and the wins from which on a schedule counts as faster than the other. Of
+    equal schedules 1 in 18 wins as often by chance. */
 enum { CONTEST_ROUNDS = 10, CONTEST_WINS = 8 };
 
 #endif

@@ -58,7 +58,7 @@ bool kernel_candidates_take(kernel_candidates *k, const char *text, kernel_candi
   *taken = (kernel_candidate){decisions_text(k->arena, &made), ns};
   k->present = made;
   k->queue.n = 0;
-  k->has_neighbours = false;
+  k->fill = (candidate_fill){.n = 0};
   kernel_candidates_skip(k, taken->text);
   return true;
 }
@@ -74,31 +74,34 @@ static void add(kernel_candidates *k, const decision_list *wanted) {
   vec_push(k->arena, &k->queue, (kernel_candidate){text, ns});
 }
 
-static void add_neighbours(kernel_candidates *k) {
-  decision_list wanted = decisions_copy(k->arena, &k->present);
-  for (size_t i = 0; i < wanted.n; i++) {
-    const size_t present = wanted.at[i].taken;
-    for (size_t other = 0; other < wanted.at[i].n; other++) {
-      wanted.at[i].taken = other;
-      if (other != present) add(k, &wanted);
-    }
-    wanted.at[i].taken = present;
+/** The present decisions but for one; false: all of these were given. */
+static bool next_neighbour(kernel_candidates *k, decision_list *wanted) {
+  candidate_fill *f = &k->fill;
+  for (; f->decision < k->present.n; f->decision++, f->alternative = 0) {
+    const decision *d = &k->present.at[f->decision];
+    if (f->alternative == d->taken) f->alternative++;
+    if (f->alternative >= d->n) continue;
+    *wanted = decisions_copy(k->arena, &k->present);
+    wanted->at[f->decision].taken = f->alternative++;
+    return true;
   }
+  return false;
 }
 
 static size_t draw(kernel_candidates *k, size_t below) {
   return (size_t)(random_next(&k->random) % below);
 }
 
-static void add_random(kernel_candidates *k) {
-  for (int i = 0; i < DRAWS && k->present.n; i++) {
-    decision_list wanted = decisions_copy(k->arena, &k->present);
-    for (int change = 0; change < 2; change++) {
-      decision *d = &wanted.at[draw(k, wanted.n)];
-      d->taken = draw(k, d->n);
-    }
-    add(k, &wanted);
+/** The present decisions but for two random ones; false: enough of these were given. */
+static bool next_random(kernel_candidates *k, decision_list *wanted) {
+  if (k->fill.drawn == DRAWS || !k->present.n) return false;
+  k->fill.drawn++;
+  *wanted = decisions_copy(k->arena, &k->present);
+  for (int change = 0; change < 2; change++) {
+    decision *d = &wanted->at[draw(k, wanted->n)];
+    d->taken = draw(k, d->n);
   }
+  return true;
 }
 
 static int compare_times(const void *a, const void *b) {
@@ -106,29 +109,38 @@ static int compare_times(const void *a, const void *b) {
   return (x < y) - (x > y); /* the longest first */
 }
 
-/** Fills the queue: the first time by schedules that differ in one decision. */
+/** Adds one schedule to the queue, the first time one that differs in one decision, or sorts the
+    queue once there are no more. */
 static void fill_queue(kernel_candidates *k) {
-  k->queue.n = 0;
-  if (k->has_neighbours)
-    add_random(k);
-  else
-    add_neighbours(k);
-  k->has_neighbours = true;
+  candidate_fill *f = &k->fill;
+  decision_list wanted;
+  if (f->has_neighbours ? next_random(k, &wanted) : next_neighbour(k, &wanted)) {
+    add(k, &wanted);
+    return;
+  }
+  *f = (candidate_fill){.has_neighbours = true, .n = f->n + 1};
   if (k->queue.n) qsort(k->queue.at, k->queue.n, sizeof *k->queue.at, compare_times);
 }
 
-bool kernel_candidates_next(kernel_candidates *k, kernel_candidate *next) {
+candidate_answer kernel_candidates_next(kernel_candidates *k, kernel_candidate *next) {
   enum { MOST_FILLS = 4 };
+  candidate_fill *f = &k->fill;
   if (!string_map_get(&k->seen, k->usual.text)) {
     *next = k->usual;
     kernel_candidates_skip(k, next->text);
-    return true;
+    return CANDIDATE_GIVEN;
   }
-  for (int fills = 0;; fills++) {
-    if (k->queue.n && vec_last(&k->queue).predicted <= most_predicted * k->best) break;
-    if (fills == MOST_FILLS) return false;
-    fill_queue(k);
+  if (!f->is_open && k->queue.n && vec_last(&k->queue).predicted <= most_predicted * k->best) {
+    *next = vec_pop(&k->queue);
+    f->n = 0;
+    return CANDIDATE_GIVEN;
   }
-  *next = vec_pop(&k->queue);
-  return true;
+  if (!f->is_open && f->n == MOST_FILLS) {
+    f->n = 0;
+    return CANDIDATE_NONE;
+  }
+  if (!f->is_open) k->queue.n = 0;
+  f->is_open = true;
+  fill_queue(k);
+  return CANDIDATE_SOUGHT;
 }

@@ -13,6 +13,15 @@ typedef struct kernel_candidate {
   double predicted; /* ns */
 } kernel_candidate;
 
+/** Where the filling of the queue is. */
+typedef struct candidate_fill {
+  bool is_open;        /* schedules are still added */
+  bool has_neighbours; /* the first filling is over, with those that differ in one decision */
+  size_t decision, alternative; /* the next neighbour's */
+  int drawn;                    /* random ones */
+  int n;                        /* fillings since a schedule was given */
+} candidate_fill;
+
 typedef struct kernel_candidates {
   arena *arena; /* of all lists; raises */
   const node *sink;
@@ -21,8 +30,8 @@ typedef struct kernel_candidates {
   double best;                 /* the shortest predicted time so far */
   kernel_candidate usual;      /* what compiling finds */
   string_map seen;             /* texts of schedules that are not given (again) */
-  VEC(kernel_candidate) queue; /* the one with the shortest time last */
-  bool has_neighbours;         /* the queue got those that differ in one decision */
+  VEC(kernel_candidate) queue; /* the one with the shortest time last, once it is filled */
+  candidate_fill fill;
   uint64_t random;
   uint64_t n_predicted;
 } kernel_candidates;
@@ -39,7 +48,13 @@ bool kernel_candidates_take(kernel_candidates *k, const char *text, kernel_candi
 /** Marks a schedule as one that is not to be given. */
 void kernel_candidates_skip(kernel_candidates *k, const char *text);
 
-/** Gives another schedule; false: none is left, or none was found. */
-bool kernel_candidates_next(kernel_candidates *k, kernel_candidate *next);
+typedef enum candidate_answer {
+  CANDIDATE_GIVEN,
+  CANDIDATE_SOUGHT, /* one schedule was predicted, and more are to be before one is given */
+  CANDIDATE_NONE    /* none is left, or none was found */
+} candidate_answer;
+
+/** Gives another schedule, or takes one step towards it. */
+candidate_answer kernel_candidates_next(kernel_candidates *k, kernel_candidate *next);
 
 #endif

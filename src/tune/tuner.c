@@ -1,9 +1,10 @@
-/* Implements the tuner. Kernels are taken by their share of the network's time, times measured by
-   predicted time, less for those of which much was measured in vain. A few schedules of a kernel
-   are compiled at once, their programs kept in no cache, and measured beside its present one
-   (kernel_bench.h); one that is faster becomes the present one. Each measurement is in the store
-   before the next one begins. In the end the network with all new schedules is measured beside the
-   one before (verify_winners.c): until then nothing else uses them. */
+/* Implements the tuner. The next kernel is that with the largest product of its time in the network
+   and the ratio of measured to predicted time, divided by one more than the number of its batches
+   in a row that gained nothing. A few schedules of a kernel are compiled at once, their programs
+   kept in no cache, and measured beside its present one (kernel_bench.h); one that is faster
+   becomes the present one. Each measurement is in the store before the next one begins. In the end
+   the network with all new schedules is measured beside the one before (verify_winners.c): until
+   then nothing else uses them. */
 #include "tune/tuner.h"
 
 #include "compile/cache_keys.h"
@@ -29,27 +30,47 @@ static double seconds_since(int64_t start) { return (double)(clock_now_ns() - st
 
 /** The seconds that the last measurement of whole runs is going to take, roughly. */
 static double verification_seconds(const tuner *t) {
-  enum { RUNS = 60 };
+  enum { RUNS = 60, BUILDS = 2 }; /* with all winners, and with those that gain in the network */
   double run = t->whole_ns > 5e6 ? t->whole_ns : 5e6;
   double compile = t->n_compiled ? t->compile_seconds / (double)t->n_compiled : 0;
-  return 0.5 + RUNS * run * 1e-9 + compile * (double)t->info->faster;
+  return 0.5 + RUNS * run * 1e-9 + BUILDS * t->build_seconds + compile * (double)t->info->faster;
+}
+
+/** The time of a run as it would be with the winners so far, by measurements of kernels. */
+static double estimate_after_ms(const tuner *t) {
+  double gained = 0;
+  for (size_t i = 0; i < t->n_kernels; i++) gained += t->kernels[i].gained_ns;
+  return (t->whole_ns - gained) * 1e-6;
+}
+
+/** Reports the state to the caller, unless it has stopped the tuning, which it may do now. */
+static void report(tuner *t) {
+  const tn_tune_desc *o = t->desc;
+  double spent = seconds_since(t->start);
+  t->info->predicted = 0;
+  for (size_t i = 0; i < t->n_kernels; i++)
+    t->info->predicted += t->kernels[i].candidates.n_predicted;
+  t->info->seconds_left = o->seconds > spent ? o->seconds - spent : 0;
+  if (!t->is_stopped && o->progress) t->is_stopped = !o->progress(o->user, t->info);
 }
 
 /** Reports the state; false: time is over, or the caller ends the tuning. */
 static bool goes_on(tuner *t) {
-  const tn_tune_desc *o = t->desc;
-  double gained = 0, spent = seconds_since(t->start);
-  t->info->predicted = 0;
-  for (size_t i = 0; i < t->n_kernels; i++) {
-    gained += t->kernels[i].gained_ns;
-    t->info->predicted += t->kernels[i].candidates.n_predicted;
-  }
-  t->info->after_ms = (t->whole_ns - gained) * 1e-6;
-  t->info->seconds_left = o->seconds > spent ? o->seconds - spent : 0;
-  if (!t->has_ended && o->progress) t->has_ended = !o->progress(o->user, t->info);
-  if (!t->has_ended && o->seconds > 0 && t->info->seconds_left < verification_seconds(t))
-    t->has_ended = t->info->ran_out = true;
+  if (t->has_ended) return false;
+  t->info->after_ms = estimate_after_ms(t);
+  report(t);
+  bool is_over = t->desc->seconds > 0 && t->info->seconds_left < verification_seconds(t);
+  if (is_over && !t->is_stopped) t->info->ran_out = true;
+  t->has_ended = t->is_stopped || is_over;
   return !t->has_ended;
+}
+
+bool tuner_may_build(tuner *t) {
+  bool was_stopped = t->is_stopped;
+  report(t);
+  bool is_over = t->desc->seconds > 0 && !t->info->seconds_left;
+  if (is_over) t->info->ran_out = true;
+  return !is_over && t->is_stopped == was_stopped;
 }
 
 /* Kernels. */
@@ -122,7 +143,7 @@ static tuned_kernel *choose_kernel(const tuner *t) {
   for (size_t i = 0; i < t->n_kernels; i++) {
     tuned_kernel *k = &t->kernels[i];
     double time = (double)k->share.ns - k->gained_ns, per_call = time / (double)k->share.calls;
-    double weight = time * per_call / k->present.predicted / (1 + k->n_in_vain);
+    double weight = time * per_call / k->present.predicted / (1 + k->n_idle);
     if (k->is_exhausted || (best && weight <= most)) continue;
     best = k;
     most = weight;
@@ -264,7 +285,10 @@ static bool measure(batch *b, size_t i) {
 /** Fills the batch with schedules whose code is new. */
 static void fill(batch *b) {
   kernel_candidate c;
-  while (b->n < BATCH && goes_on(b->t) && kernel_candidates_next(&b->k->candidates, &c)) {
+  candidate_answer a = CANDIDATE_SOUGHT;
+  while (b->n < BATCH && a != CANDIDATE_NONE && goes_on(b->t)) {
+    a = kernel_candidates_next(&b->k->candidates, &c);
+    if (a != CANDIDATE_GIVEN) continue;
     const node *code = generate(b, &c);
     if (code && is_new(b, code)) {
       b->at[b->n] = c;
@@ -273,7 +297,7 @@ static void fill(batch *b) {
       record(b, code ? TUNED_EQUAL : TUNED_FAILED, &c, 0, 0);
     }
   }
-  b->k->is_exhausted = !b->n;
+  b->k->is_exhausted = !b->n && a == CANDIDATE_NONE;
 }
 
 /** Measures schedules of the kernel, compiled together or, where one cannot be compiled, one by
@@ -291,7 +315,7 @@ static void run_batch(void *arg) {
     else
       record(b, TUNED_FAILED, &b->at[i], 0, 0);
   }
-  b->k->n_in_vain = gains ? 0 : b->k->n_in_vain + 1;
+  b->k->n_idle = gains ? 0 : b->k->n_idle + 1;
 }
 
 static void measure_batch(tuner *t, tuned_kernel *k) {
@@ -340,7 +364,9 @@ static void open_network(tuner *t) {
   if (!t->copies.ir) diag_raise(t->diag, TN_ERR_MEMORY, "out of memory");
   const variant_request r = {
       .form = b->variant->form, .facts = b->variant->likely, .kernels = &t->copies};
+  int64_t start = clock_now_ns();
   diag_require(t->diag, plan_variant_build(b->plan, &r, t->diag, &v));
+  t->build_seconds = seconds_since(start);
   diag_require(t->diag, network_open(&t->before, b, v));
   network_run(&t->before, t->diag);
   t->shares = network_profile(&t->before, PROFILE_RUNS, &t->arena);

@@ -22,7 +22,7 @@ struct tuned_kernel {
   tn_program *program;             /* of the present one; NULL: not needed so far */
   string_map code;                 /* hashes of code that was generated */
   double gained_ns;                /* of a run of the network, by measurements of the kernel */
-  double n_in_vain;                /* batches since the last gain */
+  int n_idle;                      /* batches in a row that gained nothing */
   bool is_exhausted;
   double before_ns; /* of a call in the network, in the end, with the first schedule; */
   double after_ns;  /* with the winner */
@@ -35,9 +35,11 @@ typedef struct tuner {
   diag *diag;
   arena arena; /* of all lists */
   int64_t start;
-  bool has_ended;         /* nothing more is measured: by time, or by the caller */
+  bool has_ended;         /* no more schedules are measured: by time, or by the caller */
+  bool is_stopped;        /* by the caller, who is not asked again */
   double compile_seconds; /* spent */
   size_t n_compiled;      /* schedules */
+  double build_seconds;   /* of a build of the network whose kernels are in the cache */
   kernel_copies copies;
   network before, after; /* with the schedules of the beginning, and with the winners */
   kernel_share *shares;  /* by program of `before` */
@@ -49,6 +51,10 @@ typedef struct tuner {
   kernel_trial *trial; /* of `tried`; NULL: none */
   tuned_kernel *tried;
 } tuner;
+
+/** Reports the state before a build of the network beyond the usual ones; false: time is over, or
+   the caller ends the tuning. */
+bool tuner_may_build(tuner *t);
 
 /** Appends a measurement of a kernel's schedule beside another one to the store. Raises. */
 void tuner_record(tuner *t, const tuned_kernel *k, tuned_verdict verdict, const kernel_candidate *c,

@@ -40,20 +40,37 @@ static bool open_after(tuner *t, size_t n) {
   return network_agree(&t->before, &t->after, &t->arena);
 }
 
+static void lose_wrong(tuner *t, tuned_kernel *k) {
+  context_log(t->binding->context, TN_LOG_WARNING,
+              "%s: outputs differ with the schedule %s of kernel %s, which is not used",
+              t->binding->plan->name, k->winner,
+              t->before.variant->executable->programs[k->number]->name);
+  lose(t, k, TUNED_WRONG);
+}
+
+/** Forgets the winners from a kernel on, without a record: the next tuning measures them. */
+static void postpone(tuner *t, size_t first) {
+  for (size_t i = first; i < t->n_kernels; i++) t->kernels[i].winner = NULL;
+}
+
 /** Opens the network with all winners that leave its outputs as they were: unless all do, one after
-    the other joins those before. */
+    the other joins those before, for each of which the network is built again. */
 static void open_agreeing(tuner *t) {
-  if (open_after(t, t->n_kernels)) return;
+  bool agrees = open_after(t, t->n_kernels);
+  if (agrees) return;
   for (size_t i = 0; i < t->n_kernels; i++) {
     tuned_kernel *k = &t->kernels[i];
-    if (!k->winner || open_after(t, i + 1)) continue;
-    context_log(t->binding->context, TN_LOG_WARNING,
-                "%s: outputs differ with the schedule %s of kernel %s, which is not used",
-                t->binding->plan->name, k->winner,
-                t->before.variant->executable->programs[k->number]->name);
-    lose(t, k, TUNED_WRONG);
+    if (!k->winner) continue;
+    if (!tuner_may_build(t)) {
+      postpone(t, i);
+      break;
+    }
+    agrees = open_after(t, i + 1);
+    if (!agrees) lose_wrong(t, k);
   }
-  open_after(t, t->n_kernels);
+  if (agrees || !count_winners(t) || open_after(t, t->n_kernels)) return;
+  for (size_t i = 0; i < t->n_kernels; i++)
+    if (t->kernels[i].winner) lose_wrong(t, &t->kernels[i]);
 }
 
 /** Runs of each profile, of which a kernel's shortest counts: more where they take less time. */

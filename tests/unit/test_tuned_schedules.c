@@ -26,6 +26,7 @@ typedef struct fixture {
   arena arena;
   const char *above, *cache, *tuned;
   const char *compiler; /* NULL: the usual one */
+  bool has_two;         /* products in plans, of kernels of their own */
   int remarks;
 } fixture;
 
@@ -62,15 +63,17 @@ static tn_context *open_with(fixture *f, const char *tuned) {
   return tn_open(&d);
 }
 
-/** A plan of one kernel: the product of an input and a matrix. */
-static tn_plan *make_plan(tn_context *c) {
+/** A plan of one kernel, the product of an input and a matrix, or of two. */
+static tn_plan *make_plan(const fixture *f, tn_context *c) {
   tn_tensor *x = tn_input(c, "x", tn_shape(N, N), TN_F32),
             *w = tn_input(c, "w", tn_shape(N, N), TN_F32);
-  tn_tensor *out = tn_matmul(x, w);
+  tn_tensor *tall = tn_reshape(x, tn_shape(2 * N, N / 2)),
+            *wide = tn_reshape(w, tn_shape(N / 2, 2 * N));
+  tn_tensor *out[] = {tn_matmul(x, w), tn_matmul(tall, wide)};
   tn_plan_desc desc = TN_PLAN_DESC_INIT;
   tn_plan *plan;
   desc.tunable = true;
-  check_ok(c, tn_plan_compile(c, &out, 1, &desc, &plan));
+  check_ok(c, tn_plan_compile(c, out, f->has_two ? 2 : 1, &desc, &plan));
   return plan;
 }
 
@@ -98,7 +101,7 @@ typedef struct process {
 static process run_process(fixture *f, const char *tuned) {
   tn_context *c = open_with(f, tuned);
   f->remarks = 0;
-  double sum = run(c, make_plan(c));
+  double sum = run(c, make_plan(f, c));
   uint64_t compiled = kernel_cache_get_stats(kernel_cache_of(c->registry)).compiled;
   check_ok(c, tn_close(c));
   return (process){compiled, sum};
@@ -118,7 +121,7 @@ static bool explain(fixture *f, const char *tuned, const char **source) {
   tn_explanation *x;
   tn_explained_kernel k = TN_EXPLAINED_KERNEL_INIT;
   check_ok(c, tn_explain(c, true, &x));
-  make_plan(c);
+  make_plan(f, c);
   check_ok(c, tn_explanation_kernel(x, 0, &k));
   *source = without_names(f, k.source);
   check_ok(c, tn_close(c));
@@ -131,6 +134,7 @@ typedef struct kernel_record {
   fixture *f;
   tn_context *c;
   tn_plan *plan;
+  size_t number; /* of the kernel in the plan */
   const char *key;
   decision_list usual, other; /* another schedule of the kernel: the one with the longest time */
   double usual_ns, other_ns;  /* predicted */
@@ -143,7 +147,7 @@ static void find_first(kernel_record *k, const node *sink, const codegen_options
   kernel_candidate usual, taken, first;
   assert_true(kernel_candidates_begin(&c, a, sink, o, &usual));
   assert_true(kernel_candidates_take(&c, decisions_text(a, &k->other), &taken));
-  assert_true(kernel_candidates_next(&c, &first));
+  assert_int_equal(kernel_candidates_next(&c, &first), CANDIDATE_GIVEN);
   k->first = first.text;
 }
 
@@ -176,29 +180,34 @@ static void find_record(void *arg) {
   const compile_options o = {.target = c->target, .math = (int)c->math};
   codegen_options to = {.target = c->target->target, .math = (int)c->math};
   decision_list made;
+  const char *keys[2];
   if (plan_variant_build(k->plan, &r, d, &v)) diag_rethrow(d);
   plan_variant_release(v);
-  assert_int_equal(kernels.n, 1);
-  if (compile_tuned_keys(&o, kernels.ir, kernels.at, 1, a, &k->key, d)) diag_rethrow(d);
-  assert_true(codegen_predict(kernels.ir, kernels.at[0], &to, &made, &k->usual_ns));
+  assert_int_equal(kernels.n, k->f->has_two ? 2 : 1);
+  if (compile_tuned_keys(&o, kernels.ir, kernels.at, kernels.n, a, keys, d)) diag_rethrow(d);
+  const node *kernel = kernels.at[k->number];
+  k->key = keys[k->number];
+  assert_true(codegen_predict(kernels.ir, kernel, &to, &made, &k->usual_ns));
   for (size_t i = 0; i < made.n; i++) vec_push(a, &k->usual, made.at[i]);
   for (size_t i = 0; i < k->usual.n; i++)
     for (size_t taken = 0; taken < k->usual.at[i].n; taken++)
-      try_other(k, kernels.ir, kernels.at[0], &to, i, taken);
+      try_other(k, kernels.ir, kernel, &to, i, taken);
   assert_true(k->other.n > 0);
   to.decisions = NULL;
-  find_first(k, kernels.at[0], &to);
+  find_first(k, kernel, &to);
   ir_free(kernels.ir);
 }
 
-/** The key of the plan's kernel, and two of its schedules. Leaves the plan in the cache. */
-static kernel_record record_of(fixture *f) {
-  kernel_record k = {.f = f, .c = open_with(f, "off")};
-  k.plan = make_plan(k.c);
+/** The key of a kernel of the plan, and two of its schedules. Leaves the plan in the cache. */
+static kernel_record record_of_kernel(fixture *f, size_t number) {
+  kernel_record k = {.f = f, .c = open_with(f, "off"), .number = number};
+  k.plan = make_plan(f, k.c);
   if (diag_catch(&f->diag, find_record, &k)) fail_msg("%s", f->diag.text);
   check_ok(k.c, tn_close(k.c));
   return k;
 }
+
+static kernel_record record_of(fixture *f) { return record_of_kernel(f, 0); }
 
 static void append_record(fixture *f, const tuned_record *r) {
   tuned_store *s;
@@ -258,7 +267,7 @@ static void compare_programs(void *arg) {
 static void a_priced_kernel_has_the_same_code(void **state) {
   fixture *f = *state;
   kernel_record k = {.f = f, .c = open_with(f, "off")};
-  k.plan = make_plan(k.c);
+  k.plan = make_plan(f, k.c);
   if (diag_catch(&f->diag, compare_programs, &k)) fail_msg("%s", f->diag.text);
   check_ok(k.c, tn_close(k.c));
 }
@@ -423,7 +432,7 @@ static tn_tuning tune_process(fixture *f, uint64_t most) {
   desc.progress = end_after;
   desc.user = &most;
   tn_context *c = open_with(f, f->tuned);
-  const tuning t = tune_plan(c, make_plan(c), &desc);
+  const tuning t = tune_plan(c, make_plan(f, c), &desc);
   if (t.status != TN_OK) fail_msg("%s", t.message);
   assert_string_equal(t.result.file, f->tuned);
   check_ok(c, tn_close(c));
@@ -496,7 +505,7 @@ static tuning tune_with_fragile_compiler(fixture *f, const char *how, uint64_t m
   desc.seconds = 10;
   use_fragile_compiler(f);
   tn_context *c = open_with(f, f->tuned);
-  const tuning t = tune_plan(c, make_plan(c), &desc);
+  const tuning t = tune_plan(c, make_plan(f, c), &desc);
   check_ok(c, tn_close(c));
   return t;
 }
@@ -543,6 +552,68 @@ static void a_schedule_that_changes_outputs_is_wrong(void **state) {
   assert_int_equal(again.faster, 0);
 }
 
+/** Of two schedules that were faster alone, one changes outputs: the other one is still measured.
+ */
+static void only_wrong_schedules_are_lost(void **state) {
+  fixture *f = *state;
+  use_fragile_compiler(f);
+  f->has_two = true;
+  const kernel_record k[] = {record_of_kernel(f, 0), record_of_kernel(f, 1)};
+  const char *known = arena_printf(&f->arena, "%s/known", f->above),
+             *wrong = arena_printf(&f->arena, "%s/wrong", f->above);
+  f->cache = "off";
+  for (size_t right = 0; right < 2; right++) {
+    remove(known);
+    remove(wrong);
+    f->tuned = arena_printf(&f->arena, "%s/tuned-%zu", f->above, right);
+    run_process(f, "off");
+    keep(f, &k[right], decisions_text(&f->arena, &k[right].other));
+    run_process(f, f->tuned); /* the compiler knows these schedules from now on */
+    remove(f->tuned);
+    for (size_t i = 0; i < 2; i++) {
+      const char *usual = decisions_text(&f->arena, &k[i].usual),
+                 *other = decisions_text(&f->arena, &k[i].other);
+      append_record(f,
+                    &(tuned_record){k[i].key, TUNED_FASTER, {other, 1, 1}, {usual, 1, 2}, false});
+    }
+    f->remarks = 0;
+    const tuning t = tune_with_fragile_compiler(f, "wrong", 0);
+    if (t.status != TN_OK) fail_msg("%s", t.message);
+    const counts n = count_records(f);
+    assert_int_equal(t.result.faster, 2);
+    assert_int_equal(f->remarks, 1);
+    assert_int_equal(n.of[TUNED_WRONG], 1);
+    assert_int_equal(n.of[TUNED_KEPT] + n.of[TUNED_DROPPED], 1);
+  }
+}
+
+typedef struct watching {
+  uint64_t predicted, most; /* schedules: so far, and at once */
+  uint64_t left;            /* to measure */
+} watching;
+
+static bool watch_predictions(void *user, const tn_tuning *t) {
+  watching *w = user;
+  if (w->predicted && t->predicted - w->predicted > w->most) w->most = t->predicted - w->predicted;
+  w->predicted = t->predicted;
+  return t->measured < w->left;
+}
+
+/** Progress is called between predictions, so that the caller may end the tuning there. */
+static void predictions_may_be_interrupted(void **state) {
+  fixture *f = *state;
+  tn_tune_desc desc = TN_TUNE_DESC_INIT;
+  watching w = {.left = 8};
+  desc.progress = watch_predictions;
+  desc.user = &w;
+  tn_context *c = open_with(f, f->tuned);
+  const tuning t = tune_plan(c, make_plan(f, c), &desc);
+  assert_int_equal(t.status, TN_OK);
+  assert_true(t.result.predicted > 20);
+  assert_in_range(w.most, 1, 2); /* a faster one is predicted again as it is taken */
+  check_ok(c, tn_close(c));
+}
+
 /** Schedules that are only measured are in no cache. */
 static void measured_schedules_are_not_cached(void **state) {
   fixture *f = *state;
@@ -551,7 +622,7 @@ static void measured_schedules_are_not_cached(void **state) {
   desc.progress = end_after;
   desc.user = &most;
   tn_context *c = open_with(f, f->tuned);
-  tn_plan *plan = make_plan(c);
+  tn_plan *plan = make_plan(f, c);
   run(c, plan);
   const tuning t = tune_plan(c, plan, &desc);
   assert_true(t.status == TN_OK && t.result.measured == most);
@@ -581,7 +652,7 @@ static void bad_requests_are_refused(void **state) {
   tn_plan *plain;
   check_ok(c, tn_plan_compile(c, &out, 1, NULL, &plain));
   assert_int_equal(tn_tune(NULL, NULL, NULL), TN_ERR_ARGUMENT);
-  tn_plan *plan = make_plan(c);
+  tn_plan *plan = make_plan(f, c);
   desc.seconds = -1;
   tuning t = tune_plan(c, plan, &desc);
   assert_int_equal(t.status, TN_ERR_ARGUMENT);
@@ -593,13 +664,13 @@ static void bad_requests_are_refused(void **state) {
   check_ok(c, tn_close(c));
 
   c = open_with(f, "off");
-  t = tune_plan(c, make_plan(c), NULL);
+  t = tune_plan(c, make_plan(f, c), NULL);
   assert_int_equal(t.status, TN_ERR_IO);
   check_text(t.message, "no file of tuned schedules");
   check_ok(c, tn_close(c));
 
   c = open_with(f, f->above); /* a folder */
-  t = tune_plan(c, make_plan(c), NULL);
+  t = tune_plan(c, make_plan(f, c), NULL);
   assert_int_equal(t.status, TN_ERR_IO);
   check_text(t.message, "the file of tuned schedules");
   check_ok(c, tn_close(c));
@@ -687,7 +758,7 @@ static tn_status tune_with_failure(fixture *f, failing *at) {
   desc.progress = end_after;
   desc.user = &most;
   tn_context *c = tn_open(&d);
-  const tuning t = tune_with(c, make_plan(c), &desc, at);
+  const tuning t = tune_with(c, make_plan(f, c), &desc, at);
   check_ok(c, tn_close(c));
   assert_int_equal(atomic_load(&at->memory->out), 0);
   return t.status;
@@ -760,6 +831,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_schedule_that_cannot_be_compiled_fails_alone, set_up,
                                       tear_down),
       cmocka_unit_test_setup_teardown(a_schedule_that_changes_outputs_is_wrong, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(only_wrong_schedules_are_lost, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(predictions_may_be_interrupted, set_up, tear_down),
       cmocka_unit_test_setup_teardown(measured_schedules_are_not_cached, set_up, tear_down),
       cmocka_unit_test_setup_teardown(tuning_ends_where_nothing_is_left, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_killed_tuning_is_resumed, set_up, tear_down),

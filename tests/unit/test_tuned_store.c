@@ -248,7 +248,8 @@ static void add_foreign_line(fixture *f) {
             strlen(line));
 }
 
-/** Its kept schedule is used; what it measured may be otherwise now. */
+/** A kept schedule of another build is used, but its measurements are not: code may differ by now.
+ */
 static void records_of_other_builds_are_foreign(void **state) {
   fixture *f = *state;
   tuned_store *s = open_one(f);
