@@ -205,13 +205,6 @@ static void add_access(builder *b, const node *at, const place *w, size_t loop, 
   if (mask) l->scalars += count;
 }
 
-/** True if all ranges of a STAGE are copies and lanes: its elements can be registers. */
-static bool is_in_registers(const node *stage) {
-  for (size_t i = 0; i < stage_n_ranges(stage); i++)
-    if (is_loop(stage_range(stage)[i])) return false;
-  return true;
-}
-
 /** True if an element of a binder is read at indices that vary in loops: it is in memory then. */
 static bool is_read_in_loops(const node *index) {
   for (uint32_t k = 1; k < index->n_src; k++)
@@ -229,7 +222,7 @@ static void add_load(builder *b, const node *n) {
     w.rank = from->rank;
     w.extents = from->dims;
     add_access(b, n, &w, loop, false);
-  } else if (from->op == OP_STAGE && (!is_in_registers(from) || is_read_in_loops(n))) {
+  } else if (from->op == OP_STAGE && (!stage_is_in_registers(from) || is_read_in_loops(n))) {
     w.rank = stage_rank(from, component);
     w.extents = stage_extents(from, component);
     add_access(b, n, &w, loop, false);
@@ -257,7 +250,7 @@ static void add_stores(builder *b, const node *stage, const node *out) {
 static double add_state(builder *b, const node *fold, size_t state) {
   const node *step = fold_step(fold, state), *lanes = node_vector_range(fold), *value = step;
   double copies = copies_of(fold);
-  bool is_array = step->op == OP_STAGE, is_loaded = is_array && !is_in_registers(step);
+  bool is_array = step->op == OP_STAGE, is_loaded = is_array && !stage_is_in_registers(step);
   if (is_array) value = stage_value(step, (size_t)fold_component(fold, state));
   for (size_t i = 0; is_array && i < stage_n_ranges(step); i++) {
     const node *r = stage_range(step)[i];
@@ -323,7 +316,7 @@ kernel_summary kernel_summary_of(ir *g, const node *sink, const target *t, int m
     const node *out = n->op == OP_STAGE ? law_find_out(sink, n) : NULL;
     if (n->op == OP_INDEX) add_load(&b, n);
     if (n->op == OP_FOLD) add_fold(&b, n);
-    if (out || (n->op == OP_STAGE && !map_has(&steps, n) && !is_in_registers(n)))
+    if (out || (n->op == OP_STAGE && !map_has(&steps, n) && !stage_is_in_registers(n)))
       add_stores(&b, n, out);
     add_operation(&b, n);
   }

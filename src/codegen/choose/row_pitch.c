@@ -40,14 +40,6 @@ static bool has_flattened_rows(const choice *c, const node *stage) {
   return flattened;
 }
 
-static bool is_in_memory(const node *stage) {
-  for (size_t i = 0; i < stage_n_ranges(stage); i++) {
-    range_kind kind = range_kind_of(stage_range(stage)[i]);
-    if (kind != KIND_UNROLL && kind != KIND_VECTOR) return true;
-  }
-  return false;
-}
-
 /** True if the kernel's arrays leave room for a line more for each row of one of them. */
 static bool has_room(const choice *c, const node *stage) {
   size_t rank = stage_rank(stage, 0);
@@ -62,7 +54,7 @@ void choose_row_pitch(choice *c) {
     const node *b = binders.at[i];
     if (b->op != OP_STAGE || !stage_n_ranges(b) || choice_is_out(c, b)) continue;
     b = law_find_binder(&c->laws, c->sink, stage_range(b)[0]);
-    int64_t elements = is_in_memory(b) && stage_n_values(b) == 1 ? row_pitch(c, b) : 0;
+    int64_t elements = !stage_is_in_registers(b) && stage_n_values(b) == 1 ? row_pitch(c, b) : 0;
     if (elements && (has_flattened_rows(c, b) || !has_room(c, b))) continue;
     const node *made = elements ? law_pitch(&c->laws, c->sink, b, elements) : NULL;
     if (made) c->sink = made;

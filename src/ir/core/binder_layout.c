@@ -105,6 +105,14 @@ const node *const *stage_coords(const node *s, size_t value) { return coords_of(
 const node *const *stage_extents(const node *s, size_t value) { return extents_of(s, value); }
 const node *const *stage_range(const node *s) { return s->src + layout_of(s).ranges; }
 
+bool stage_is_in_registers(const node *s) {
+  for (size_t i = 0; i < stage_n_ranges(s); i++) {
+    range_kind kind = range_kind_of(stage_range(s)[i]);
+    if (kind != KIND_UNROLL && kind != KIND_VECTOR) return false;
+  }
+  return true;
+}
+
 /** A value is written inside a THREAD range even if it does not depend on it: each worker writes
     its own share. */
 static bool uses_range(const node *s, size_t value, const node *range) {

@@ -101,6 +101,9 @@ const node *const *stage_coords(const node *s, size_t value);
 const node *const *stage_extents(const node *s, size_t value);
 const node *const *stage_range(const node *s); /* all ranges, outermost first */
 
+/** True if all ranges of a STAGE are copies and lanes: its elements can be registers. */
+bool stage_is_in_registers(const node *s);
+
 /** Number of loops around the write of a value: the ranges up to the last one that the value or its
     coordinates depend on, or that is of kind thread. */
 size_t stage_loop_depth(const node *s, size_t value);

@@ -93,6 +93,11 @@ typedef struct value_facts {
   value_tiles tiles;
 } value_facts;
 
+/** True for a contraction, a reduction of several operands; its facts are measured. */
+static inline bool value_is_contraction(const value *v) {
+  return value_is_reduction(v) && v->facts->operands.own.n > 1;
+}
+
 /** The facts of all values, from inputs to outputs, in the ir's scratch arena. */
 void cost_model_measure(ir *g, const machine *m, const values *v);
 

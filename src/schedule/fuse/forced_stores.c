@@ -36,9 +36,9 @@ static bool is_elementwise(const value *v) {
          !v->memory.is_never_inlined;
 }
 
-static bool is_contraction(const value *v) {
-  return value_is_reduction(v) && v->body && !value_is_never_stored(v) && v->facts->tiles.own > 0 &&
-         v->facts->operands.own.n > 1;
+/** True for a contraction that may be stored and has a register tile. */
+static bool is_tiled_contraction(const value *v) {
+  return value_is_contraction(v) && v->body && !value_is_never_stored(v) && v->facts->tiles.own > 0;
 }
 
 static void find_feeds(forcing *f) {
@@ -47,7 +47,7 @@ static void find_feeds(forcing *f) {
   for (size_t i = v->at.n; i-- > 0;) {
     const value *x = v->at.at[i];
     bool passes = is_elementwise(x) && !x->memory.stores.n && f->readers[i].n == 1;
-    f->feeds[i] = passes ? f->feeds[f->readers[i].at[0]->position] : is_contraction(x);
+    f->feeds[i] = passes ? f->feeds[f->readers[i].at[0]->position] : is_tiled_contraction(x);
   }
 }
 
@@ -99,7 +99,7 @@ static void store_window_operands(forcing *f) {
     for (size_t k = 0; f->feeds[i] && k < r->inputs.elements.n; k++) {
       const node *read = r->inputs.elements.at[k];
       value *from = value_of(f, read->src[0]);
-      if (from && (is_elementwise(from) || is_contraction(from)) && has_sums(from, read) &&
+      if (from && (is_elementwise(from) || is_tiled_contraction(from)) && has_sums(from, read) &&
           !is_moved_only(from, read) && times_read(r, from) > MACHINE_WINDOW_REUSE_LEAST)
         force_store(from);
     }
@@ -132,7 +132,7 @@ static combination combination_of_input(const forcing *f, const value *v, size_t
                                         const combination all[]) {
   const value *from = value_of(f, v->inputs.elements.at[i]->src[0]);
   if (!from) return (combination){0};
-  return is_contraction(from) ? (combination){from, 1} : all[from->position];
+  return is_tiled_contraction(from) ? (combination){from, 1} : all[from->position];
 }
 
 static combination combination_of(const forcing *f, const value *v, const combination all[]) {
@@ -272,7 +272,7 @@ static bool repeats(const forcing *f, const value *reader, const epilogue *e) {
 static void store_epilogues(forcing *f) {
   const values *v = f->s->values;
   for (size_t i = 0; i < v->at.n; i++) {
-    if (!is_contraction(v->at.at[i])) continue;
+    if (!is_tiled_contraction(v->at.at[i])) continue;
     arena_mark here = arena_save(f->s->work);
     epilogue e = find_epilogue(f, v->at.at[i]);
     arena_rewind(f->s->work, here);

@@ -21,16 +21,12 @@ static double compute_cost(const grouping *s, const value *v, double times, doub
   return repeated + f->cost.work * (slow / workers - 1 / s->m->cores);
 }
 
-static bool is_contraction(const value *v) {
-  return value_is_reduction(v) && v->facts->operands.own.n > 1;
-}
-
 /** The slowdown of a contraction computed in the loops `open`. Register tiles over ranges that
    arrays are built over reuse its loads; one element at a time, inside another reduction, it loads
    all of them again. The loop of a scan goes over blocks, as those of arrays do. */
 static double inlined_slowdown(const grouping *s, const group *g, const value *v, range_mask open) {
   double slow = 1;
-  for (range_mask rest = open & ~g->root->own; rest && is_contraction(v); rest &= rest - 1) {
+  for (range_mask rest = open & ~g->root->own; rest && value_is_contraction(v); rest &= rest - 1) {
     const nest *n = g->nests.nest_of[__builtin_ctzll(rest)];
     double here = n->kind == NEST_STAGE || n->arrays ? MACHINE_ARRAY_TILE_SLOWDOWN : s->m->tile;
     if (here > slow) slow = here;
@@ -47,7 +43,7 @@ static double array_slowdown(const grouping *s, const value *v, uint64_t shared)
     axes += !(shared >> k & 1) && ix_likely(v->dims[k]) > 1;
     blocks += shared >> k & 1 && is_long;
   }
-  return !is_contraction(v)          ? 1
+  return !value_is_contraction(v)    ? 1
          : axes && axes + blocks > 1 ? MACHINE_ARRAY_TILE_SLOWDOWN
                                      : s->m->tile / MACHINE_ONE_AXIS_TILE_GAIN;
 }

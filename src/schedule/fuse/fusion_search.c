@@ -7,17 +7,12 @@
 #include "schedule/fuse/fusion_search.h"
 #include "schedule/fuse/search_state.h"
 
-static uint64_t next_random(grouping *s) {
-  uint64_t z = s->random += UINT64_C(0x9e3779b97f4a7c15);
-  z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-  return z ^ z >> 31;
-}
+#include "base/random.h"
 
 /** The cheapest option (a random one in tests); NULL: there is none. */
 static const option *choose_option(grouping *s, const options *o) {
   const option *best = o->n ? &o->at[0] : NULL;
-  if (o->n && s->request->policy == FUSION_RANDOM) return &o->at[next_random(s) % o->n];
+  if (o->n && s->request->policy == FUSION_RANDOM) return &o->at[random_next(&s->random) % o->n];
   for (size_t i = 1; i < o->n; i++)
     if (o->at[i].cost < best->cost) best = &o->at[i];
   return best;
@@ -36,7 +31,7 @@ static double write_cost(const grouping *s, const value *v, const use *home) {
 static bool is_cheaper_written(grouping *s, const value *v, const option *const best[],
                                const use *home) {
   double fused = cost_recompute(v, v->places->uses.n);
-  if (s->request->policy == FUSION_RANDOM) return next_random(s) % 10 < 3;
+  if (s->request->policy == FUSION_RANDOM) return random_next(&s->random) % 10 < 3;
   for (size_t i = 0; i < v->places->uses.n; i++) fused += best[i]->cost;
   return fused > write_cost(s, v, home);
 }
@@ -86,22 +81,12 @@ static void sort_groups_by_key(grouping *s) {
   s->groups = sorted;
 }
 
-static void find_readers(grouping *s) {
-  const values *v = s->values;
-  s->readers = arena_calloc(s->work, v->at.n + 1, sizeof *s->readers);
-  for (size_t i = 0; i < v->at.n; i++)
-    for (size_t k = 0; k < v->at.at[i]->inputs.tensors.n; k++) {
-      const value *from = map_get(&v->of, v->at.at[i]->inputs.tensors.at[k]);
-      if (from) vec_push(s->work, &s->readers[from->position], v->at.at[i]);
-    }
-}
-
 /** Decides about all values, from outputs to inputs, by the facts that were measured. */
 static void search_once(grouping *s) {
   const values *v = s->values;
   s->groups = (groups){0};
   s->recent = (map){0};
-  s->random = s->request->seed;
+  s->random = s->request->seed * UINT64_C(0x9e3779b97f4a7c15) | 1; /* not 0 */
   for (size_t i = 0; i < v->at.n; i++)
     v->at.at[i]->places = arena_calloc(s->a, 1, sizeof *v->at.at[i]->places);
   for (size_t i = v->at.n; i-- > 0;) {
@@ -124,7 +109,7 @@ void fusion_wish_stores(ir *g, const fusion_request *r, values *v) {
   grouping s = {
       .g = g, .a = ir_arena(g), .work = ir_scratch(g), .request = r, .m = &r->machine, .values = v};
   arena_mark here = arena_save(s.work);
-  find_readers(&s);
+  s.readers = values_readers(s.work, v);
   cost_model_measure(g, s.m, v);
   fusion_force_stores(&s);
   for (size_t i = 0; i < v->at.n; i++) v->at.at[i]->facts = NULL;
@@ -147,7 +132,7 @@ groups fuse_values(ir *g, const fusion_request *r, values *v) {
   size_t *stores = arena_alloc(s.work, (v->at.n + 1) * sizeof *stores); /* required ones, of each */
   for (size_t i = 0; i < v->at.n; i++) stores[i] = v->at.at[i]->memory.stores.n;
   begin_search(v);
-  find_readers(&s);
+  s.readers = values_readers(s.work, v);
   cost_model_measure(g, s.m, v);
   search_once(&s);
   s.reports = r->decided;

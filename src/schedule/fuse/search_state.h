@@ -33,8 +33,6 @@ typedef struct recent {
   size_t next;
 } recent;
 
-typedef VEC(value *) value_list;
-
 typedef struct grouping {
   ir *g;
   arena *a;    /* of the groups */

@@ -65,8 +65,8 @@ static bool breaks_tiles(const group *g, const point *p) {
   if (!(g->root->own & ~p->free)) return false;
   for (size_t i = 0; i < g->uses.n; i++) {
     const use *u = g->uses.at[i];
-    if (u->how == FUSION_INLINED && value_is_reduction(u->v) && u->v->facts->operands.own.n > 1 &&
-        u->points.n && !(g->root->own & ~u->points.at[0].free))
+    if (u->how == FUSION_INLINED && value_is_contraction(u->v) && u->points.n &&
+        !(g->root->own & ~u->points.at[0].free))
       return true;
   }
   return false;

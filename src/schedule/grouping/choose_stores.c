@@ -29,11 +29,11 @@ typedef struct chooser {
   arena *a;
   const grouping_trials *t;
   values *v;
-  numbers *readers; /* of each value, by position */
-  bool *tried;      /* of each value */
-  map prices[2];    /* kernel → its price: with the first schedule, with the best one */
-  size_t most;      /* kernels that may be searched */
-  int idle;         /* rounds since one of which something was kept */
+  value_list *readers; /* of each value, by position */
+  bool *tried;         /* of each value */
+  map prices[2];       /* kernel → its price: with the first schedule, with the best one */
+  size_t most;         /* kernels that may be searched */
+  int idle;            /* rounds since one of which something was kept */
   grouping_state base;
 } chooser;
 
@@ -85,10 +85,10 @@ static bool is_read_out_of_place(const value *reader, const value *v) {
 /** True if a value ends a chain of elementwise values: a reduction, or one that is read by a
     reduction, out of place, or several times. */
 static bool ends_chain(const chooser *c, const value *v) {
-  const numbers *r = &c->readers[v->position];
+  const value_list *r = &c->readers[v->position];
   if (value_is_reduction(v) || r->n > 1) return true;
   for (size_t i = 0; i < r->n; i++) {
-    const value *reader = c->v->at.at[r->at[i]];
+    const value *reader = r->at[i];
     if (value_is_reduction(reader) || is_read_out_of_place(reader, v)) return true;
   }
   return false;
@@ -97,14 +97,14 @@ static bool ends_chain(const chooser *c, const value *v) {
 /** True for a term of a contraction: it has more elements than its operands and each reader. */
 static bool is_term(const chooser *c, const value *v) {
   double points = points_of(v->dims, v->rank), operands = 0;
-  const numbers *r = &c->readers[v->position];
+  const value_list *r = &c->readers[v->position];
   if (value_is_reduction(v)) return false;
   for (size_t i = 0; i < v->inputs.tensors.n; i++) {
     const node *x = v->inputs.tensors.at[i];
     operands += points_of(x->dims, x->rank);
   }
   for (size_t i = 0; i < r->n; i++) {
-    const value *reader = c->v->at.at[r->at[i]];
+    const value *reader = r->at[i];
     if (points_of(reader->dims, reader->rank) >= points) return false;
   }
   return points > operands;
@@ -144,13 +144,13 @@ static void set_all(bool set[], const numbers *at) {
 
 /** Claims the kernels that a candidate concerns; false: another one of the round concerns them. */
 static bool claim_kernels(const chooser *c, bool claimed[], const value *v) {
-  const numbers *r = &c->readers[v->position];
+  const value_list *r = &c->readers[v->position];
   size_t n = c->base.stored[v->position] ? r->n : 0; /* else its readers are in the same kernels */
   if (is_any_set(claimed, &c->base.in[v->position])) return false;
   for (size_t i = 0; i < n; i++)
-    if (is_any_set(claimed, &c->base.in[r->at[i]])) return false;
+    if (is_any_set(claimed, &c->base.in[r->at[i]->position])) return false;
   set_all(claimed, &c->base.in[v->position]);
-  for (size_t i = 0; i < n; i++) set_all(claimed, &c->base.in[r->at[i]]);
+  for (size_t i = 0; i < n; i++) set_all(claimed, &c->base.in[r->at[i]->position]);
   return true;
 }
 
@@ -312,18 +312,9 @@ static bool try_round(chooser *c) {
   return c->idle < MOST_IDLE_ROUNDS;
 }
 
-static void find_readers(chooser *c) {
-  c->readers = arena_calloc(c->a, c->v->at.n + 1, sizeof *c->readers);
-  for (size_t i = 0; i < c->v->at.n; i++)
-    for (size_t k = 0; k < c->v->at.at[i]->inputs.tensors.n; k++) {
-      const value *from = map_get(&c->v->of, c->v->at.at[i]->inputs.tensors.at[k]);
-      if (from) vec_push(c->a, &c->readers[from->position], i);
-    }
-}
-
 void grouping_choose_stores(ir *g, const grouping_trials *t, values *v) {
   chooser c = {.a = ir_arena(g), .t = t, .v = v};
-  find_readers(&c);
+  c.readers = values_readers(c.a, v);
   c.tried = arena_calloc(c.a, v->at.n + 1, sizeof *c.tried);
   c.base = make_state(&c);
   c.most = c.base.s->steps.n;

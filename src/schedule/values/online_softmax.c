@@ -29,8 +29,6 @@ typedef struct matching {
   map readers; /* value → value_list of its readers */
 } matching;
 
-typedef VEC(value *) value_list;
-
 static size_t level_of(const matching *s, const node *tensor) {
   const value *v = map_get(&s->values->of, tensor);
   return v ? (size_t)(uintptr_t)map_get(&s->levels, v) : 0;

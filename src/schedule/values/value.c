@@ -150,3 +150,13 @@ bool value_reads_scan(const values *all, const value *v) {
   }
   return false;
 }
+
+value_list *values_readers(arena *a, const values *v) {
+  value_list *readers = arena_calloc(a, v->at.n + 1, sizeof *readers);
+  for (size_t i = 0; i < v->at.n; i++)
+    for (size_t k = 0; k < v->at.at[i]->inputs.tensors.n; k++) {
+      const value *from = map_get(&v->of, v->at.at[i]->inputs.tensors.at[k]);
+      if (from) vec_push(a, &readers[from->position], v->at.at[i]);
+    }
+  return readers;
+}

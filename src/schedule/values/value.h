@@ -118,6 +118,11 @@ typedef struct values {
     KERNELs and loops, and the array that a SET changes. */
 size_t value_whole_operands(const node *n);
 
+typedef VEC(value *) value_list;
+
+/** The values that read each value, by position. */
+value_list *values_readers(arena *a, const values *v);
+
 /** True if an expression over values reads x as it is: a PARAM, or a tensor that is a key. */
 bool value_is_leaf(const map *tensors, const node *x);
 

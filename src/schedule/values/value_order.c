@@ -3,8 +3,6 @@
    resolved by giving the other readers of such an array a copy. */
 #include "schedule/values/value_order.h"
 
-typedef VEC(value *) value_list;
-
 /** A value on the path of the walk, and the values that come before it. */
 typedef struct visit {
   value *v;
