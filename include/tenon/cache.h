@@ -25,10 +25,12 @@ typedef struct tn_cache_info {
   uint64_t entries; /**< kernels, plans and known compilers */
   uint64_t plans;   /**< plans among these */
   uint64_t bytes;   /**< size on disk; kernels that were compiled together share a file */
+  uint64_t tuned;   /**< after an export: schedules in the context's file of tuned schedules, which
+                       the exported file lacks; else 0 */
 } tn_cache_info;
 
 #define TN_CACHE_INFO_INIT \
-  { sizeof(tn_cache_info), NULL, 0, 0, 0 }
+  { sizeof(tn_cache_info), NULL, 0, 0, 0, 0 }
 
 /* The next three functions also work in a context that failed to open. A folder that does not exist
    counts as empty and is not created, likewise a disk cache that is off. On failure *info is

@@ -115,9 +115,9 @@ static void export_all(void *arg) {
   }
   if (!e->rows.n)
     diag_raise(e->diag, TN_ERR_UNSUPPORTED,
-               "the cache holds no kernels for %s; run the models first, and export with the same "
-               "processor level (TENON_CPU) and build",
-               e->t->caps.target);
+               "the cache holds no kernels for %s of this build; run the models with TENON_CPU=%s "
+               "first, or export with the TENON_CPU that they ran with",
+               e->t->caps.target, e->t->caps.target);
   write_frozen(e);
 }
 

@@ -311,6 +311,15 @@ const char *tuned_choice_find(const tuned_choice *t, const char *key) {
   return found && strcmp(found, "-") ? found : NULL;
 }
 
+size_t tuned_store_count(tuned_store *s) {
+  size_t n = 0;
+  mutex_lock(&s->lock);
+  read_once(&(tuned_choice){.store = s});
+  for (size_t i = 0; i < s->kept.entries.n; i++) n += strcmp(s->kept.entries.at[i].value, "-") != 0;
+  mutex_unlock(&s->lock);
+  return n;
+}
+
 /* Appending. */
 
 /** Why nothing is appended to an open file: it is of another kind, and may be somebody's data.

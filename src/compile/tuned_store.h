@@ -58,6 +58,9 @@ void tuned_store_close(tuned_store *s); /* NULL is allowed */
 /** The path of the file, absolute; "" if that is too long. */
 const char *tuned_store_path(const tuned_store *s);
 
+/** Kernels that have a schedule in the file. */
+size_t tuned_store_count(tuned_store *s);
+
 /** Appends a line; a record of KEPT also is what lookups find from now on. TN_ERR_IO where it
     cannot be written. */
 tn_status tuned_store_append(tuned_store *s, const tuned_record *r, diag *d);

@@ -510,9 +510,23 @@ class Cache(Case):
                       tenon("cache", "--import", frozen, env=self.without_compiler()).stdout)
         self.assertEqual(self.run_layers(self.without_compiler()), 0)
         said = tenon("bench", "add:8x8", env=self.without_compiler(), status=1).stderr
-        self.assertIn("the cache does not hold all kernels of this: export one after running it "
-                      "(tenon cache --export), or install a compiler: no C compiler found", said)
+        self.assertIn("the cache does not hold all kernels of this, or holds them with tuned schedules, "
+                      "whose file is to be shipped too (TENON_TUNED): export one after running it (tenon "
+                      "cache --export) with TENON_TUNED=off, or install a compiler: no C compiler found",
+                      said)
         self.assertEqual(said.count("\n"), 1)
+
+    def test_tuned_schedules_are_told_at_an_export(self):
+        tuned, frozen = self.file("tuned"), self.file("kernels.frozen")
+        self.env["TENON_TUNED"] = str(tuned)
+        tuned.write_text("tenon-tuned-2 d95b2b7e07ebb7a27058d5a2f69483db 368eb02ab2fdeed3 f072e16193618f30 "
+                         "367893529cdd42e7 kept lanes:0/3,tile:0/8,order:1/2 39925 31590 "
+                         "lanes:0/3,tile:0/8,order:0/2 39837 32740 bc2d657e\n", encoding="ascii")
+        self.run_layers(self.env)
+        self.assertIn("1 tuned schedule is not in this file",
+                      tenon("cache", "--export", frozen, env=self.env).stderr)
+        self.env["TENON_TUNED"] = "off"
+        self.assertEqual(tenon("cache", "--export", frozen, env=self.env).stderr, "")
 
     @unittest.skipUnless(os.uname().machine == "x86_64", "levels of x86-64")
     def test_a_cache_of_a_lower_level_and_of_both_pairs(self):
@@ -542,6 +556,11 @@ class Cache(Case):
         for args in (("--export", "f", "--import", "f"), ("--export", "f", "--clear"),
                      ("--import", "f", "--trim")):
             self.misuse("cache", *args, says="--export and --import stand alone")
+        self.assertRegex(
+            tenon("cache", "--export", self.file("f"), env=self.env, status=1).stderr,
+            r"the cache holds no kernels for (\S+) of this build; run the models with TENON_CPU=\1 first")
+        self.assertFalse(self.cache.exists())
+        self.env["TENON_TUNED"] = "off"
         self.assertIn("the cache holds no kernels for",
                       tenon("cache", "--export", self.file("f"), env=self.env, status=1).stderr)
         self.file("f").write_text("no cache")

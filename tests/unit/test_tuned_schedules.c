@@ -792,7 +792,13 @@ static void a_tuned_kernel_is_imported(void **state) {
   const process made = run_process(f, f->tuned);
   assert_int_equal(made.compiled, 1);
   tn_context *c = open_with(f, "off");
-  check_ok(c, tn_cache_export(c, file, NULL));
+  tn_cache_info held = TN_CACHE_INFO_INIT;
+  check_ok(c, tn_cache_export(c, file, &held));
+  assert_int_equal(held.tuned, 0);
+  check_ok(c, tn_close(c));
+  c = open_with(f, f->tuned);
+  check_ok(c, tn_cache_export(c, file, &held));
+  assert_int_equal(held.tuned, 1);
   check_ok(c, tn_close(c));
   f->cache = arena_printf(&f->arena, "%s/imported", f->above);
   c = open_with(f, "off");

@@ -51,6 +51,12 @@ static int act_on_file(command *c, const cache_options *o) {
     print_frozen_json(c, file, &info);
   else
     print_frozen_text(c, file, &info);
+  if (info.tuned)
+    command_print_note(
+        c,
+        "%s %s not in this file: ship the file of tuned schedules too (TENON_TUNED), "
+        "or run the models with TENON_TUNED=off and export again",
+        text_count(&c->arena, info.tuned, "tuned schedule"), info.tuned == 1 ? "is" : "are");
   return EXIT_DONE;
 }
 
@@ -97,6 +103,7 @@ const verb verb_cache = {
     .examples = "tenon cache\n"
                 "tenon cache --trim --limit 256M\n"
                 "tenon cache --clear\n"
+                "TENON_CPU=x86-64-v3 tenon run model.onnx\n"
                 "TENON_CPU=x86-64-v3 tenon cache --export kernels.frozen\n"
                 "tenon cache --import kernels.frozen",
     .about =
@@ -108,7 +115,11 @@ const verb verb_cache = {
         "of\n"
         "the level at least and with the same build of Tenon. The import looks kernels up by the\n"
         "caches and cores of the machine that exported them: always without a compiler, and else\n"
-        "where TENON_CPU is the level of the file.\n"
+        "where TENON_CPU is the level of the file. Run the models before the export, with the "
+        "same\n"
+        "TENON_CPU, and with TENON_TUNED=off where tenon tune was used: tuned schedules are not "
+        "in\n"
+        "the file, and kernels that have one are only found with the file of TENON_TUNED.\n"
         "A damaged file imports nothing. Import only files that you trust: kernels are code.\n\n"
         "--json: folder (null: switched off), entries (kernels, plans and compiler identities),\n"
         "plans, bytes, limit; after --trim or --clear, if specified. --export and --import: file,\n"

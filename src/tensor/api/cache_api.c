@@ -5,6 +5,7 @@
 #include "compile/disk_cache_trim.h"
 #include "compile/frozen_cache.h"
 #include "compile/kernel_cache.h"
+#include "compile/tuned_store.h"
 #include "tensor/context/context.h"
 #include "tensor/context/descriptor.h"
 
@@ -36,7 +37,7 @@ static tn_status use_cache(tn_context *c, const disk_cache_trim_limits *limits, 
   s = use_folder(c, limits, &path, &left);
   if (s != TN_OK) diag_prefix(&c->diag, "the kernel cache");
   if (s == TN_OK && (info || is_info_needed)) {
-    const tn_cache_info found = {sizeof found, path, left.entries, left.plans, left.bytes};
+    const tn_cache_info found = {sizeof found, path, left.entries, left.plans, left.bytes, 0};
     s = descriptor_write(&c->diag, info, &found, sizeof found, "tn_cache_info");
   }
   if (s != TN_OK) context_fail_call(c, NULL);
@@ -81,7 +82,9 @@ static tn_status use_frozen(tn_context *c, bool exports, const char *path, tn_ca
                 : frozen_cache_import(c->disk, c->device, path, &content, &c->diag);
   if (s == TN_OK && info) {
     folder = disk_cache_path(c->disk, &c->diag);
-    const tn_cache_info held = {sizeof held, folder, content.entries, content.plans, content.bytes};
+    const uint64_t tuned = exports && c->tuned ? tuned_store_count(c->tuned) : 0;
+    const tn_cache_info held = {sizeof held,   folder,        content.entries,
+                                content.plans, content.bytes, tuned};
     s = descriptor_write(&c->diag, info, &held, sizeof held, "tn_cache_info");
   }
   if (s != TN_OK) context_fail_call(c, verb);
