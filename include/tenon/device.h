@@ -59,11 +59,11 @@ typedef struct tn_processor_info {
 /** Describes the processor. Also works in a context that failed to open. */
 TN_API tn_status tn_processor_get(tn_context *context, tn_processor_info *info);
 
-/** A C compiler of this machine. Strings live as long as the context. */
+/** A compiler of this machine. Strings live as long as the context. */
 typedef struct tn_compiler_info {
   size_t size;         /**< sizeof(tn_compiler_info), set by the caller */
-  const char *path;    /**< path of its program */
-  const char *version; /**< first line of its output for --version */
+  const char *path;    /**< path of its program, or of the LLVM module */
+  const char *version; /**< first line of its output for --version; "LLVM 19.1.7" */
   bool used;           /**< true: the context compiles kernels with it */
 } tn_compiler_info;
 
@@ -71,9 +71,10 @@ typedef struct tn_compiler_info {
   { sizeof(tn_compiler_info), NULL, NULL, false }
 
 /** Describes the `i`-th compiler: first the one in use, if any, then gcc and clang where they are
-    other programs on the PATH. The first call of a context starts each of them to learn its
-    version. Also works in a context that failed to open. TN_ERR_ARGUMENT past the last; *info and
-    the message are then unchanged, so that a loop can end there. */
+    other programs on the PATH, and LLVM where its module is found. The first call of a context
+    starts each of them, and loads LLVM, to learn its version. Also works in a context that failed
+   to open. TN_ERR_ARGUMENT past the last; *info and the message are then unchanged, so that a loop
+   can end there. */
 TN_API tn_status tn_compiler_get(tn_context *context, size_t i, tn_compiler_info *info);
 
 /** A device that this library knows. Strings live as long as the context. */

@@ -668,7 +668,22 @@ class Devices(Case):
         self.assertIn("cannot be used", done.stdout)
         told = json.loads(tenon("devices", "--json", env=without).stdout)
         self.assertIn("gcc", told["devices"][0]["absent"])
+        self.assertIn("LLVM would do too, but TENON_LLVM switches it off", told["devices"][0]["absent"])
         self.assertEqual(told["compilers"], [])
+
+    @unittest.skipIf(os.environ.get("TENON_SANITIZE"), "kernels of C are instrumented")
+    @unittest.skipUnless((TENON.parent / "tenon-llvm.so").exists(), "there is no LLVM module")
+    def test_llvm_is_named_among_compilers(self):
+        only = environment(PATH=str(self.folder), CC="", TENON_CC="", TENON_PAIR="")
+        told = json.loads(tenon("devices", "--json", env=only).stdout)["compilers"]
+        self.assertEqual([(k["used"], k["version"].split()[0]) for k in told], [(True, "LLVM")])
+        self.assertEqual(json.loads(tenon("version", "--json", env=only).stdout)["compiler"],
+                         told[0]["version"])
+        for pair, first in ("c/cc", False), ("llvm/llvm", True):
+            told = json.loads(tenon("devices", "--json", env=environment(TENON_PAIR=pair)).stdout)
+            self.assertEqual([k["used"] for k in told["compilers"]],
+                             [True] + [False] * (len(told["compilers"]) - 1))
+            self.assertEqual(told["compilers"][0]["version"].startswith("LLVM"), first)
 
     def test_a_compiler_that_does_not_do_is_named(self):
         work = ("bench", "add:4x4", "--repeat", "1")

@@ -57,7 +57,7 @@ static void print_compilers(command *c) {
   for (; tn_compiler_get(c->context, i, &k) == TN_OK; i++)
     printf("%-10s %s (%s)%s\n", i ? "" : "compilers", text_escape(a, k.path),
            text_escape(a, k.version), k.used ? ", used" : "");
-  if (!i) puts("compilers  none found; install gcc or clang");
+  if (!i) puts("compilers  none found; install gcc or clang, or LLVM (scripts/setup.sh --llvm)");
 }
 
 static void print_text(command *c, const tn_processor_info *p) {

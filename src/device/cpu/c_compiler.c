@@ -8,6 +8,7 @@
 #include "base/process.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "device/cpu/llvm_loader.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,17 @@ static const int64_t compile_limit_ns = 180 * (int64_t)1000000000;
 
 static const char install_hint[] =
     "install gcc or clang (on Debian: apt install gcc, or apt install clang)";
+
+/** The way to do without a C compiler. */
+static const char *llvm_hint(void) {
+  char path[LLVM_PATH_BYTES];
+  diag unreported;
+  const char *given = environment_get("TENON_LLVM");
+  if (!llvm_module_find(path, &unreported))
+    return "LLVM compiles in its place (the pair llvm/llvm)";
+  if (given && !strcmp(given, "off")) return "LLVM would do too, but TENON_LLVM switches it off";
+  return "LLVM would do too, but there is no LLVM module (scripts/setup.sh --llvm, then build)";
+}
 
 /* These flags follow those of the caller's command, and the last flag wins. Relaxed floating-point
    is the business of the rules, by the math mode, and never of the compiler: an option that was
@@ -170,8 +182,8 @@ tn_status cc_find_within(cc *c, const char *name, int64_t limit_ns, arena *a, di
                     name, name_origin(name), colon, why.text, install_hint);
   return diag_set(d, TN_ERR_COMPILE,
                   "no C compiler found (tried cc, gcc and clang%s%s); set the compiler (the "
-                  "context's, TENON_CC or CC), or %s",
-                  colon, why.text, install_hint);
+                  "context's, TENON_CC or CC), or %s; %s",
+                  colon, why.text, install_hint, llvm_hint());
 }
 
 tn_status cc_check_present(const char *name, arena *a, diag *d) {
@@ -184,8 +196,8 @@ tn_status cc_check_present(const char *name, arena *a, diag *d) {
     return diag_set(d, TN_ERR_COMPILE,
                     "the C compiler \"%.200s\" (%s) does not start: there is no program \"%.200s\"",
                     name, name_origin(name), command.at[0] ? command.at[0] : "");
-  return diag_set(d, TN_ERR_COMPILE, "no C compiler found (tried cc, gcc and clang): %s",
-                  install_hint);
+  return diag_set(d, TN_ERR_COMPILE, "no C compiler found (tried cc, gcc and clang): %s; %s",
+                  install_hint, llvm_hint());
 }
 
 static void add_file_fingerprint(str *s, const char *path) {

@@ -12,6 +12,8 @@
 
 #include <tenon/device.h>
 
+#include <string.h>
+
 _Static_assert(TN_THREADS_MAX == (int)THREAD_POOL_MAX, "context.h states the limit of the pool");
 
 typedef struct host_facts {
@@ -44,7 +46,9 @@ static host_facts *facts_of(tn_context *c) {
 
 static void list_compilers(void *arg) {
   host_facts *f = arg;
-  f->compilers = cc_list(f->context->options.compiler_name, &f->arena);
+  const device_target *t = f->context->target;
+  f->compilers = cc_list(f->context->options.compiler_name, t && !strcmp(t->compiler->name, "llvm"),
+                         &f->arena);
   f->has_compilers = true;
 }
 
