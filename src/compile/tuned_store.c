@@ -37,6 +37,8 @@ static const char *const words[] = {
 /** Fields of a line; its key is KEY_FIELDS of them. */
 enum { FIELDS = 13, KEY_FIELDS = 3, BUILD_BYTES = 17 };
 
+static const char other_content[] = "it begins with something else";
+
 static const uint64_t most_file_bytes = (uint64_t)1 << 28;
 
 struct tuned_store {
@@ -181,7 +183,11 @@ typedef struct reading {
   size_t bytes;
   void (*visit)(void *user, const tuned_record *r);
   void *user;
+  bool is_missing; /* the file */
+  bool is_other;   /* it is not empty, and begins with something else than a line of any version */
 } reading;
+
+enum { FORM_NAME_BYTES = sizeof form - 2 /* without the version */ };
 
 static void visit_lines(void *arg) {
   reading *r = arg;
@@ -219,31 +225,31 @@ static tn_status read_file(tuned_store *s, int fd, reading *r, diag *d) {
   r->data = mem_alloc(s->mem, size + 1);
   if (!r->data) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   int error = read_bytes(fd, r->data, size, &r->bytes);
+  r->is_other = !error && r->bytes &&
+                (r->bytes < FORM_NAME_BYTES || memcmp(r->data, form, FORM_NAME_BYTES) != 0);
   tn_status status =
       error ? fail(s, "cannot be read", strerror(error), d) : diag_catch(d, visit_lines, r);
   mem_free(s->mem, r->data, size + 1);
   return status;
 }
 
-static tn_status read_lines(tuned_store *s, void (*visit)(void *user, const tuned_record *r),
-                            void *user, bool *is_missing, diag *d) {
-  reading r = {.visit = visit, .user = user};
+static tn_status read_lines(tuned_store *s, reading *r, diag *d) {
   if (s->no_path.status) return refuse_path(s, d);
   int fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  *is_missing = fd < 0 && (errno == ENOENT || errno == ENOTDIR);
-  if (*is_missing) return TN_OK;
+  r->is_missing = fd < 0 && (errno == ENOENT || errno == ENOTDIR);
+  if (r->is_missing) return TN_OK;
   if (fd < 0) return fail(s, "cannot be opened", strerror(errno), d);
-  arena_init(&r.arena, s->mem, d);
-  tn_status status = read_file(s, fd, &r, d);
-  arena_free(&r.arena);
+  arena_init(&r->arena, s->mem, d);
+  tn_status status = read_file(s, fd, r, d);
+  arena_free(&r->arena);
   close(fd);
   return status;
 }
 
 tn_status tuned_store_read(tuned_store *s, void (*visit)(void *user, const tuned_record *r),
                            void *user, diag *d) {
-  bool is_missing;
-  return read_lines(s, visit, user, &is_missing, d);
+  reading r = {.visit = visit, .user = user};
+  return read_lines(s, &r, d);
 }
 
 /* Lookups. */
@@ -281,13 +287,15 @@ static void read_once(const tuned_choice *t) {
   if (s->is_read) return;
   s->is_read = true;
   diag_clear(&s->diag);
-  bool is_missing = false;
-  tn_status status = read_lines(s, keep_record, s, &is_missing, &s->diag);
+  reading r = {.visit = keep_record, .user = s};
+  tn_status status = read_lines(s, &r, &s->diag);
   if (!s->log) return;
+  if (status == TN_OK && r.is_other && !s->kept.entries.n)
+    status = fail(s, "is not used", other_content, &s->diag);
   if (status != TN_OK)
     s->log(s->user, TN_LOG_WARNING, s->diag.text);
   else
-    tell_contents(s, is_missing && s->is_named && !t->is_tunable);
+    tell_contents(s, r.is_missing && s->is_named && !t->is_tunable);
 }
 
 bool tuned_choice_is_empty(const tuned_choice *t) {
@@ -326,11 +334,11 @@ size_t tuned_store_count(tuned_store *s) {
    NULL: it is a store, of any version, or empty. */
 static const char *check_file(int fd) {
   struct stat stat;
-  char begin[sizeof form - 2]; /* without the version */
+  char begin[FORM_NAME_BYTES];
   if (fstat(fd, &stat) || !S_ISREG(stat.st_mode)) return "not a regular file";
   ssize_t n = pread(fd, begin, sizeof begin, 0);
   if (!n || (n == (ssize_t)sizeof begin && !memcmp(begin, form, sizeof begin))) return NULL;
-  return "it begins with something else";
+  return other_content;
 }
 
 static void lock_file(int fd, int how) {

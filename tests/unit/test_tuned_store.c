@@ -437,6 +437,10 @@ static void other_files_are_left_alone(void **state) {
   FILE *file = fopen(f->path, "r");
   assert_int_equal(fread(text, 1, sizeof text, file), 9);
   fclose(file);
+  f->remarks = 0;
+  assert_null(found(f, KEY));
+  assert_int_equal(f->remarks, 1);
+  assert_non_null(strstr(f->line, "is not used: it begins with something else"));
 }
 
 /** A larger file could not be read: what it holds would be lost. */
