@@ -10,10 +10,19 @@
 static const int64_t interval_ns = 50 * (int64_t)1000000; /* between two drawings */
 enum { WIDTH = 30 };
 
+/** Verbs of the units that the library reports. */
+static const char *verb_of(const char *what) {
+  return !strcmp(what, "kernels") ? " compiled" : !strcmp(what, "schedules") ? " compared" : "";
+}
+
 static void draw_bar(progress *p, uint64_t done, uint64_t total) {
   char bar[WIDTH + 1];
+  size_t n = strlen(p->what);
+  bool is_one = (total ? total : done) == 1;
+  int shown = (int)(is_one && n && p->what[n - 1] == 's' ? n - 1 : n);
   if (!total) {
-    fprintf(stderr, "\r%llu %s\x1b[K", (unsigned long long)done, p->what);
+    fprintf(stderr, "\r%llu %.*s%s\x1b[K", (unsigned long long)done, shown, p->what,
+            verb_of(p->what));
     fflush(stderr);
     p->drawn = true;
     return;
@@ -23,8 +32,8 @@ static void draw_bar(progress *p, uint64_t done, uint64_t total) {
   memset(bar, '.', WIDTH);
   memset(bar, '#', (size_t)full);
   bar[WIDTH] = 0;
-  fprintf(stderr, "\r[%s] %llu of %llu %s\x1b[K", bar, (unsigned long long)done,
-          (unsigned long long)total, p->what);
+  fprintf(stderr, "\r[%s] %llu of %llu %.*s%s\x1b[K", bar, (unsigned long long)done,
+          (unsigned long long)total, shown, p->what, verb_of(p->what));
   fflush(stderr);
   p->drawn = true;
 }
@@ -59,13 +68,13 @@ void progress_init(progress *p) {
 
 void progress_free(progress *p) { mutex_free(&p->lock); }
 
-static bool has_terminal(void) {
+bool progress_has_terminal(void) {
   const char *terminal = getenv("TERM");
   return isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb");
 }
 
 void progress_show(progress *p, const char *text) {
-  if (!has_terminal()) return;
+  if (!progress_has_terminal()) return;
   mutex_lock(&p->lock);
   int64_t now = clock_now_ns();
   if (now - p->last > interval_ns) {
@@ -78,7 +87,8 @@ void progress_show(progress *p, const char *text) {
 }
 
 tn_progress progress_callback(progress *p) {
-  return has_terminal() ? (tn_progress){show_progress, p, NULL} : (tn_progress){NULL, NULL, NULL};
+  return progress_has_terminal() ? (tn_progress){show_progress, p, NULL}
+                                 : (tn_progress){NULL, NULL, NULL};
 }
 
 void progress_clear(progress *p) {

@@ -24,6 +24,9 @@ void progress_free(progress *p);
    the context. */
 tn_progress progress_callback(progress *p);
 
+/** True if standard error is a terminal that shows the bar. */
+bool progress_has_terminal(void);
+
 /** Shows a line of text in place of the bar, on terminals only. */
 void progress_show(progress *p, const char *text);
 

@@ -53,16 +53,52 @@ static double parse_duration(command *c, const char *text) {
   return seconds;
 }
 
+/** Tells how runs changed: "unchanged", "2.1 % faster". */
+static const char *text_change(char *text, size_t bytes, const tn_tuning *t) {
+  double percent = (1 - t->after_ms / t->before_ms) * 100;
+  if (t->after_ms == t->before_ms)
+    snprintf(text, bytes, "unchanged");
+  else
+    snprintf(text, bytes, "%.2g %% %s", percent < 0 ? -percent : percent,
+             percent < 0 ? "slower" : "faster");
+  return text;
+}
+
+/** What the callback shows. */
+typedef struct tune_display {
+  command *c;
+  const char *duration;
+  int64_t last; /* line without a terminal; 0: none */
+} tune_display;
+
+/** Prints a line at the beginning and each minute. */
+static void print_state(tune_display *d, const tn_tuning *t, const char *state) {
+  const int64_t interval_ns = 60 * (int64_t)1000000000, now = clock_now_ns();
+  arena *a = &d->c->arena;
+  if (d->last && now - d->last < interval_ns) return;
+  if (d->last)
+    command_print_note(d->c, "%s", state);
+  else
+    command_print_note(d->c, "tuning %s for %s; measurements go to %s",
+                       text_escape(a, d->c->operand), d->duration, text_escape(a, t->file));
+  d->last = now;
+}
+
 /** Shows the state; false once a signal asks to end. */
 static bool show(void *user, const tn_tuning *t) {
-  command *c = user;
-  char text[160];
+  tune_display *d = user;
+  char text[160], change[32];
   long left = (long)t->seconds_left;
   snprintf(text, sizeof text,
-           "%" PRIu64 " of %" PRIu64 " kernels faster, %" PRIu64
-           " schedules measured, %.3g of the time, %ld:%02ld left",
-           t->faster, t->kernels, t->measured, t->after_ms / t->before_ms, left / 60, left % 60);
-  progress_show(&c->progress, text);
+           "%" PRIu64 " of %" PRIu64 " kernel%s faster, %" PRIu64
+           " schedule%s measured, run %s, %ld:%02ld left",
+           t->faster, t->kernels, t->kernels == 1 ? "" : "s", t->measured,
+           t->measured == 1 ? "" : "s", text_change(change, sizeof change, t), left / 60,
+           left % 60);
+  if (progress_has_terminal())
+    progress_show(&d->c->progress, text);
+  else
+    print_state(d, t, text);
   return !interrupt_is_noticed();
 }
 
@@ -87,8 +123,13 @@ static void print_text(command *c, const tn_tuning *t) {
          t->kernels, t->faster, t->kept, t->predicted, t->measured);
   const char *why = why_none_kept(a, t);
   if (why) printf("kept       none: %s\n", why);
-  printf("run        %s before, %s after: %.3f of the time\n", text_time(a, t->before_ms),
-         text_time(a, t->after_ms), t->after_ms / t->before_ms);
+  char change[32];
+  text_change(change, sizeof change, t);
+  if (t->after_ms == t->before_ms)
+    printf("run        %s, %s\n", text_time(a, t->after_ms), change);
+  else
+    printf("run        %s (%s → %s)\n", change, text_time(a, t->before_ms),
+           text_time(a, t->after_ms));
   printf("file       %s\n", text_escape(a, t->file));
 }
 
@@ -108,9 +149,10 @@ static int act(command *c) {
   tn_tuning result = TN_TUNING_INIT;
   tn_model *m;
   tn_binding *b;
-  how.seconds = parse_duration(c, o->duration ? o->duration : "10m");
+  tune_display display = {.c = c, .duration = o->duration ? o->duration : "10m"};
+  how.seconds = parse_duration(c, display.duration);
   how.progress = show;
-  how.user = c;
+  how.user = &display;
   model_inputs_check_option(c, "input", INPUT_OPTION_VALUE, &o->input);
   tn_model_desc desc = load_model_parse_sizes(c, &o->size);
   desc.tunable = true;
@@ -156,7 +198,7 @@ const verb verb_tune = {
         "Measurements are appended to a file at once: a later call goes on where one was ended,\n"
         "also by a kill. Ctrl-C ends the search and keeps what it has found; the second one ends\n"
         "the command. TENON_TUNED=off uses no tuned schedules; tenon explain tells which kernels\n"
-        "have one.\n\n"
+        "have one. Where standard error is no terminal, the state is printed once a minute.\n\n"
         "--json: name; kernels (with other schedules); predicted, measured (schedules); faster,\n"
         "kept (kernels); before_ms, after_ms (of a run); file.",
     .options = options,
