@@ -38,7 +38,7 @@ typedef struct inspected_port {
 
 typedef VEC(inspected_port) inspected_ports;
 
-/** A varying size that is bounded. */
+/** A varying size. */
 typedef struct size_bounds {
   const char *name;
   int64_t min, max;
@@ -51,7 +51,7 @@ typedef struct inspection {
   tn_model_file *file;
   tn_model_file_info info;
   inspected_ports inputs, outputs;
-  VEC(size_bounds) bounded; /* sizes of the inputs */
+  VEC(size_bounds) varying; /* sizes of the inputs */
   VEC(const char *) unsupported;
   bool has_failed; /* to load, although all operators are supported */
   bool has_memory;
@@ -133,16 +133,15 @@ static void correct_ports(inspection *x, const tn_model *m, tn_port_kind kind,
   }
 }
 
-/** Lists the sizes of inputs that have bounds, each once. */
-static void list_bounded_sizes(inspection *x, const tn_model *m) {
+/** Lists the sizes of inputs that vary, each once. */
+static void list_varying_sizes(inspection *x, const tn_model *m) {
   tn_port port = TN_PORT_INIT;
   int32_t n_seen = 0; /* numbers of variables ascend */
   for (size_t i = 0; tn_model_port(m, TN_PORT_INPUT, i, &port) == TN_OK; i++)
     for (int32_t k = 0; k < port.type.shape.rank; k++) {
       if (port.variable[k] < n_seen) continue;
       n_seen = port.variable[k] + 1;
-      if (port.min[k] <= 0 && port.max[k] >= TN_MODEL_SIZE_MAX) continue;
-      vec_push(&x->c->arena, &x->bounded, (size_bounds){port.sizes[k], port.min[k], port.max[k]});
+      vec_push(&x->c->arena, &x->varying, (size_bounds){port.sizes[k], port.min[k], port.max[k]});
     }
 }
 
@@ -189,7 +188,7 @@ static void check_by_loading(inspection *x) {
   if (s == TN_OK) {
     correct_ports(x, m, TN_PORT_INPUT, &x->inputs);
     correct_ports(x, m, TN_PORT_OUTPUT, &x->outputs);
-    list_bounded_sizes(x, m);
+    list_varying_sizes(x, m);
   }
   if (s == TN_OK && o->memory) measure_memory(x, m);
   if (s == TN_OK || x->is_partial) return;
@@ -235,16 +234,19 @@ static void print_ports(inspection *x, const char *title, const inspected_ports 
   }
 }
 
-/** Prints bounds as --size takes them: "sizes      height=3.., width=..64". */
-static void print_bounded_sizes(inspection *x) {
-  for (size_t i = 0; i < x->bounded.n; i++) {
-    const size_bounds *s = &x->bounded.at[i];
-    printf("%s%s=", i ? ", " : "sizes      ", text_escape(&x->c->arena, s->name));
+/** Prints sizes, with bounds as --size takes them: "sizes      batch, height=3.., width=..64". */
+static void print_varying_sizes(inspection *x) {
+  for (size_t i = 0; i < x->varying.n; i++) {
+    const size_bounds *s = &x->varying.at[i];
+    bool is_bounded = s->min > 0 || s->max < TN_MODEL_SIZE_MAX;
+    printf("%s%s%s", i ? ", " : "sizes      ", text_escape(&x->c->arena, s->name),
+           is_bounded ? "=" : "");
+    if (!is_bounded) continue;
     if (s->min > 0) printf("%" PRId64, s->min);
     fputs("..", stdout);
     if (s->max < TN_MODEL_SIZE_MAX) printf("%" PRId64, s->max);
   }
-  if (x->bounded.n) puts("");
+  if (x->varying.n) puts("");
 }
 
 static void print_opsets(inspection *x) {
@@ -293,7 +295,7 @@ static void print_text(inspection *x) {
   if (x->has_memory) print_memory(x);
   print_ports(x, "inputs", &x->inputs);
   print_ports(x, "outputs", &x->outputs);
-  print_bounded_sizes(x);
+  print_varying_sizes(x);
   print_operators(x);
   if (!x->unsupported.n && !x->is_partial) puts("supported  yes");
   if (x->is_partial) puts("supported  all operators; other checks need the files of external data");
@@ -348,10 +350,10 @@ static json_t *json_operators(inspection *x) {
   return list;
 }
 
-static json_t *json_bounded_sizes(inspection *x) {
+static json_t *json_varying_sizes(inspection *x) {
   json_t *list = json_array();
-  for (size_t i = 0; i < x->bounded.n; i++) {
-    const size_bounds *s = &x->bounded.at[i];
+  for (size_t i = 0; i < x->varying.n; i++) {
+    const size_bounds *s = &x->varying.at[i];
     json_array_append_new(list,
                           json_pack("{s:o, s:I, s:I}", "name", text_json(&x->c->arena, s->name),
                                     "min", (json_int_t)s->min, "max", (json_int_t)s->max));
@@ -379,7 +381,7 @@ static void print_json(inspection *x) {
                 text_json(a, x->c->operand), "ir_version", (json_int_t)f->ir_version, "producer",
                 text_json(a, f->producer), "producer_version", text_json(a, f->producer_version),
                 "opsets", json_opsets(x), "inputs", json_ports(x, &x->inputs), "outputs",
-                json_ports(x, &x->outputs), "sizes", json_bounded_sizes(x), "parameters",
+                json_ports(x, &x->outputs), "sizes", json_varying_sizes(x), "parameters",
                 parameters, "nodes", (json_int_t)f->nodes, "operators", json_operators(x),
                 "unsupported", unsupported, "checked", x->is_partial ? "operators" : "all");
   if (x->has_memory) json_object_set_new(all, "memory", json_memory(&x->memory));
@@ -428,8 +430,8 @@ const verb verb_inspect = {
         "them there; the program and its kernels need further memory.\n\n"
         "--json: model, ir_version, producer, producer_version, opsets (by domain); inputs and\n"
         "outputs, each with name, type (text), dtype, shape (numbers, names or null; null for an\n"
-        "unknown rank), and declared (text) if the file declares another type; sizes that vary\n"
-        "within bounds, given or needed, each with name, min and max; parameters with\n"
+        "unknown rank), and declared (text) if the file declares another type; sizes that vary,\n"
+        "each with name, min and max (given, needed, or the largest there are); parameters with\n"
         "tensors, elements, bytes, external (number of tensors in external files); nodes;\n"
         "operators (counts by name); unsupported (lines of text); checked (all, or operators if\n"
         "files of external data are missing). With --memory also memory: inputs, outputs,\n"

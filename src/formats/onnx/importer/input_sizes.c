@@ -20,6 +20,7 @@ struct input_size {
   int64_t min, max;
   int64_t likely; /* 0: not known */
   bool has_min;   /* above 0, from the caller */
+  bool is_fixed;  /* by the file, to `min` */
 };
 
 static input_size *new_size(import *m, const char *name, int64_t min, int64_t max) {
@@ -61,6 +62,12 @@ static input_size *named_size(import *m, const char *name, map *used) {
   return last->next;
 }
 
+static input_size *fixed_size(import *m, int64_t value) {
+  input_size *s = new_size(m, arena_printf(m->b.arena, "%lld", (long long)value), value, value);
+  s->is_fixed = true;
+  return s;
+}
+
 /** Names an unnamed dimension "input:axis", with primes until no size of the file has the name. */
 static const char *unique_name(import *m, const onnx_value *v, size_t axis) {
   const char *name = arena_printf(m->b.arena, "%s:%zu", v->name, axis);
@@ -74,8 +81,7 @@ static void declare_axes(import *m, const onnx_value *v, map *used) {
   for (size_t i = 0; i < rank; i++) {
     const onnx_dim *d = &v->type.dims.at[i];
     if (d->value >= 0)
-      axes[i] =
-          new_size(m, arena_printf(m->b.arena, "%lld", (long long)d->value), d->value, d->value);
+      axes[i] = fixed_size(m, d->value);
     else if (*d->param)
       axes[i] = named_size(m, d->param, used);
     else
@@ -140,6 +146,17 @@ static input_size *find_size(import *m, const char *name) {
              name ? name : "(NULL)", varying);
 }
 
+/** Raises if a size that the file fixes, which is one of an axis, is to be another one. */
+static void check_fixed(import *m, const input_size *s, const tn_model_size *constraint) {
+  if (!s->is_fixed || (constraint->min <= s->min && s->min <= constraint->max)) return;
+  const char *colon = strrchr(constraint->name, ':');
+  diag_raise(m->b.diag, TN_ERR_ARGUMENT,
+             "the file fixes axis %s of input '%.*s' to %lld; one that is to vary must be exported "
+             "as dynamic (dynamic_shapes of torch.onnx.export)",
+             colon + 1, (int)(colon - constraint->name < 100 ? colon - constraint->name : 100),
+             constraint->name, (long long)s->min);
+}
+
 static void narrow_bounds(import *m, input_size *s, const char *name, int64_t min, int64_t max) {
   if (min > s->max || max < s->min)
     diag_raise(m->b.diag, TN_ERR_ARGUMENT,
@@ -181,6 +198,7 @@ static void apply_equality(import *m, const tn_model_size *constraint) {
 }
 
 static void apply_bounds(import *m, input_size *s, const tn_model_size *constraint) {
+  check_fixed(m, s, constraint);
   s = find_root(s);
   if (constraint->min < 0 || constraint->min > constraint->max || constraint->max > ONNX_SIZE_MAX)
     diag_raise(m->b.diag, TN_ERR_ARGUMENT,
