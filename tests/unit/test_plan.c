@@ -217,7 +217,7 @@ static void bad_inputs_are_kept_for_the_run(void **state) {
   assert_int_equal(tn_binding_input(b, "z", tn_shape(1, 2), TN_F32, f, 8), TN_ERR_ARGUMENT);
   assert_int_equal(tn_binding_input(b, "x", tn_shape(2), TN_F32, f, 8), TN_ERR_SHAPE);
   assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT);
-  check_text(tn_binding_message(b), "no input z");
+  check_text(tn_binding_message(b), "no input \"z\"; inputs: \"x\"");
   assert_int_equal(tn_binding_input(b, "x", tn_shape(9, 2), TN_F32, f, 72), TN_ERR_SHAPE);
   assert_string_equal(tn_binding_message(b),
                       "input x: axis 0 has size 9, but n must be from 1 to 4");
@@ -258,7 +258,11 @@ static void refused_inputs_have_no_value(void **state) {
     check_bound(b, tn_binding_run(b));
     assert_int_equal(tn_binding_input(b, name, tn_shape(2), TN_F32, f, 7), TN_ERR_ARGUMENT);
     assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT);
-    check_text(tn_binding_message(b), "7 bytes are given");
+    check_text(tn_binding_message(b), i ? "input \"y\" needs 8 bytes; the data has 7"
+                                        : "input \"x\" needs 8 bytes; the data has 7");
+    assert_int_equal(tn_binding_input(b, "q", tn_shape(2), TN_F32, f, 8), TN_ERR_ARGUMENT);
+    check_text(tn_binding_message(b), "there is no input \"q\"; inputs: \"x\", \"y\"");
+    assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT);
     assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT);
     check_text(tn_binding_message(b), i ? "without a value: y" : "without a value: x");
     check_bound(b, tn_binding_input(b, name, tn_shape(2), TN_F32, f, 8));

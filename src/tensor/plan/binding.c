@@ -6,6 +6,8 @@
 #include "tensor/context/linked_list.h"
 #include "tensor/plan/background_jobs.h"
 
+#include <stdio.h>
+
 /* Calls. */
 
 void binding_leave(tn_binding *b) {
@@ -183,11 +185,33 @@ void plan_free_all(tn_context *c) {
 
 /* Ports. */
 
+/** Lists the names of ports, as many as the text holds: inputs: "a", "b", …. */
+static const char *list_ports(char *text, size_t bytes, const plan_port *ports, size_t n,
+                              const char *what) {
+  static const char more[] = ", …";
+  size_t used = (size_t)snprintf(text, bytes, "%ss: %s", what, n ? "" : "none");
+  for (size_t i = 0; i < n; i++) {
+    size_t room = bytes - used - sizeof more;
+    int length = snprintf(text + used, room, "%s\"%s\"", i ? ", " : "", ports[i].name);
+    if (length < 0 || (size_t)length >= room) {
+      snprintf(text + used, bytes - used, "%s", i ? more : "…");
+      break;
+    }
+    used += (size_t)length;
+  }
+  return text;
+}
+
 static size_t find_port(tn_binding *b, const plan_port *ports, const string_map *of,
                         const char *name, const char *what) {
   const plan_port *p = name ? string_map_get(of, name) : NULL;
+  char list[256];
   if (p) return (size_t)(p - ports);
-  diag_set(&b->diag, TN_ERR_ARGUMENT, "there is no %s %.200s", what, name ? name : "NULL");
+  if (name)
+    diag_set(&b->diag, TN_ERR_ARGUMENT, "there is no %s \"%.200s\"; %s", what, name,
+             list_ports(list, sizeof list, ports, of->entries.n, what));
+  else
+    diag_set(&b->diag, TN_ERR_ARGUMENT, "the name of the %s is NULL", what);
   return SIZE_MAX;
 }
 
@@ -227,8 +251,8 @@ static tn_status check_value(tn_binding *b, const plan_port *p, tn_shape shape, 
   if (s == TN_OK) s = binding_check_shape(b, p, shape, size, count);
   if (s != TN_OK) return s;
   if (bytes != *count * size)
-    return diag_set(&b->diag, TN_ERR_ARGUMENT, "input %s: %zu bytes are given; it has %llu",
-                    p->name, bytes, (unsigned long long)(*count * size));
+    return diag_set(&b->diag, TN_ERR_ARGUMENT, "input \"%s\" needs %llu bytes; the data has %zu",
+                    p->name, (unsigned long long)(*count * size), bytes);
   if (!data && *count)
     return diag_set(&b->diag, TN_ERR_ARGUMENT, "input %s: the data is NULL", p->name);
   return TN_OK;
@@ -408,8 +432,8 @@ static tn_status read_result(tn_binding *b, size_t i, tn_dtype t, void *data, si
   if (s != TN_OK) return s;
   uint64_t need = b->outputs[i].count * tn_dtype_size(t);
   if (bytes != need)
-    return diag_set(&b->diag, TN_ERR_ARGUMENT, "output %s has %llu bytes; %zu are given", name,
-                    (unsigned long long)need, bytes);
+    return diag_set(&b->diag, TN_ERR_ARGUMENT, "output \"%s\" needs %llu bytes; the buffer has %zu",
+                    name, (unsigned long long)need, bytes);
   if (!data && need)
     return diag_set(&b->diag, TN_ERR_ARGUMENT, "output %s: the data is NULL", name);
   return binding_copy_output(b, i, (dtype)t, data);

@@ -58,7 +58,7 @@ static tn_status size_outputs(tn_binding *b) {
     o->rank = p->ports.outputs[i].rank;
     memcpy(o->size, shape.size, sizeof o->size);
     if (o->data && o->count * dtype_bytes(o->dtype) > o->bytes)
-      return diag_set(&b->diag, TN_ERR_SHAPE, "output %s needs %llu bytes; its memory has %zu",
+      return diag_set(&b->diag, TN_ERR_SHAPE, "output \"%s\" needs %llu bytes; the buffer has %zu",
                       p->ports.outputs[i].name,
                       (unsigned long long)(o->count * dtype_bytes(o->dtype)), o->bytes);
   }
