@@ -67,13 +67,13 @@ def parser():
                    help="numbers of threads (default: 1,2)")
     p.add_argument("--isa", type=one_of(tuple(peers.ISAS)), metavar="LIST",
                    default=("native", "v3") if has_wide_vectors() else ("native",),
-                   help="native, v3 or both (default: both where the processor has AVX-512)")
+                   help="of native and v3 (default: native,v3 where the processor has AVX-512, else native)")
     p.add_argument("--batch", metavar="LIST", default=(1,),
                    type=numbers(LARGEST_BATCH, f"a batch is 1 to {LARGEST_BATCH}"),
                    help="images or texts that a network takes at once, as in 1,8 (default: 1)")
     p.add_argument("--sizes", type=one_of((KNOWN, OPEN)), default=(KNOWN,), metavar="LIST",
-                   help="known, open or both: whether a network's file states the batch, and a "
-                   "text's length, or leaves them open (default: known)")
+                   help="of known and open, as in known,open: whether a network's file states the "
+                   "batch, and a text's length, or leaves them open (default: known)")
     p.add_argument("--rounds", type=positive(int), metavar="N", help="default: 15")
     p.add_argument("--turn", type=positive(float), metavar="MS", dest="turn_ms",
                    help="least length of a turn, in milliseconds (default: 20)")
