@@ -131,7 +131,7 @@ def check_steps(program, folder):
             failures.append(f"{line}; ONNX Runtime has {expected}")
     for args, status, said in (([], 2, "usage"), ([path, "0"], 1, "steps"),
                                ([path, "2", "total=past"], 1, "rank 0"),
-                               ([path, "2", "mix=past"], 1, "no output mix"),
+                               ([path, "2", "mix=past"], 1, 'no output "mix"'),
                                ([path, "2", "present"], 1, "no input"),
                                ([path / "none", "2"], 1, "none")):
         r = run(program, *args)
