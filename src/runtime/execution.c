@@ -100,6 +100,7 @@ void execution_unbind(execution *e) {
     e->memory.buffers[i] = NULL;
     e->memory.is_allocated[i] = false;
   }
+  execution_forget_scratch(e);
   e->memory.is_placed = false;
 }
 
@@ -121,7 +122,7 @@ tn_status execution_scratch_bytes(execution *e, uint64_t *bytes, diag *d) {
 /** Records commands, places memory and fills launches, as far as any of it changed. */
 static tn_status prepare_run(execution *e, diag *d) {
   tn_status s = e->has_commands ? TN_OK : execution_commands_record(e, d);
-  if (s != TN_OK || e->memory.is_placed) return s;
+  if (s != TN_OK || execution_is_placed(e)) return s;
   s = execution_place_buffers(e, d);
   for (size_t i = 0; i < e->p->n_steps && s == TN_OK; i++) {
     if (e->p->steps[i].kind != STEP_KERNEL) continue;

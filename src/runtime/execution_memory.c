@@ -54,6 +54,7 @@ void execution_memory_close(struct execution *e) {
   execution_memory *m = &e->memory;
   for (size_t i = 0; m->buffers && i < e->p->n_buffers; i++)
     if (m->buffers[i]) buffer_release(m->buffers[i]);
+  execution_forget_scratch(e);
   if (m->scratch.memory) buffer_release(m->scratch.memory);
 }
 
@@ -156,6 +157,17 @@ tn_status execution_place_slots(struct execution *e, diag *d) {
   return s == TN_OK ? place_slots(e, d) : s;
 }
 
+void execution_forget_scratch(struct execution *e) {
+  execution_scratch *x = &e->memory.scratch;
+  if (x->placed) buffer_release(x->placed);
+  x->placed = NULL;
+}
+
+bool execution_is_placed(const struct execution *e) {
+  const execution_scratch *x = &e->memory.scratch;
+  return e->memory.is_placed && (!x->n_slots || x->placed == *x->at);
+}
+
 /** Says that there is no room for the buffers that live between steps, with the step of the
     largest. */
 static tn_status refuse_scratch(const struct execution *e, diag *d) {
@@ -179,7 +191,9 @@ static tn_status place_scratch(struct execution *e, diag *d) {
   if (s == TN_OK && x->n_slots)
     s = buffer_reserve_on(e->p->target->device, x->at, x->bytes, timeline, d);
   if (s == TN_ERR_MEMORY && x->n_slots) refuse_scratch(e, d);
+  execution_forget_scratch(e);
   if (s == TN_OK && x->n_slots) s = buffer_span_on(*x->at, timeline, &all, d);
+  if (s == TN_OK && x->n_slots) x->placed = buffer_retain(*x->at);
   for (size_t i = 0; i < x->n_slots && s == TN_OK; i++)
     *slot_span(e, x->owners[i]) = span_slice(&all, x->slots[i].offset, x->slots[i].bytes);
   return s;

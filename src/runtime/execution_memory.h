@@ -25,6 +25,13 @@ tn_status execution_place_slots(struct execution *e, diag *d);
 /** Finds memory for every buffer: checks the bound ones, and allocates or grows the others. */
 tn_status execution_place_buffers(struct execution *e, diag *d);
 
+/** True if every buffer has its place: values and bound buffers are those of the last placement,
+   and scratch memory that other executions share is still the same. */
+bool execution_is_placed(const struct execution *e);
+
+/** Forgets where scratch memory was. */
+void execution_forget_scratch(struct execution *e);
+
 /** Calls `visit` for each buffer that runs use: bound ones, allocated ones, and scratch memory. */
 void execution_for_buffers(struct execution *e, void (*visit)(void *user, tn_buffer *b),
                            void *user);

@@ -35,11 +35,12 @@ typedef struct execution_scratch {
   uint64_t bytes;    /* of all slots together */
   tn_buffer *memory; /* its own */
   tn_buffer **at;    /* the one in use: that, or one that executions share */
+  tn_buffer *placed; /* what was there when slots were placed: kept, so that no other is equal */
 } execution_scratch;
 
 /** Memory of the executable's buffers. */
 typedef struct execution_memory {
-  bool is_placed;      /* spans follow from the values and the bound buffers */
+  bool is_placed;      /* spans follow from the values, the bound buffers and scratch.placed */
   tn_buffer **buffers; /* of inputs and outputs: bound by the caller, or allocated for an output */
   bool *is_allocated;  /* by the execution */
   tn_span *spans;      /* where each buffer is */
