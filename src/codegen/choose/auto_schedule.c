@@ -9,7 +9,7 @@
 #include "ir/verify/verify_graph.h"
 #include "laws/kernel_schedule.h"
 
-const choice_step choice_steps[CHOICE_STEPS] = {
+const choice_step choice_steps[] = {
     /* A nest for each part of a concatenation or window, so that no element is selected. */
     {PASS_INDEX_SET_SPLIT, choose_index_set_split},
     /* One loop in place of two whose accesses are contiguous across both. */
@@ -41,6 +41,9 @@ const choice_step choice_steps[CHOICE_STEPS] = {
     /* One range of each nest is divided among threads. */
     {PASS_PARALLELISE, choose_parallelise},
 };
+
+_Static_assert(sizeof choice_steps / sizeof *choice_steps == CHOICE_STEPS,
+               "CHOICE_STEPS is not the number of steps");
 
 static void report_laws(const law_schedule *list, const codegen_observer *o, arena *a) {
   for (size_t i = 0; i < list->n; i++) {

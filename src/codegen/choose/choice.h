@@ -36,7 +36,7 @@ bool choice_try(const choice *c, const decision_list *wanted, decision_list *mad
 
 /* The steps. */
 
-enum { CHOICE_STEPS = 15 };
+enum { CHOICE_STEPS = 15 }; /* as many as auto_schedule.c lists */
 
 typedef struct choice_step {
   pass name;
@@ -44,7 +44,7 @@ typedef struct choice_step {
 } choice_step;
 
 /** auto_schedule.c: the steps in order. */
-extern const choice_step choice_steps[CHOICE_STEPS];
+extern const choice_step choice_steps[];
 
 /** index_set_split.c: a nest for each part of a concatenation. */
 void choose_index_set_split(choice *c);

@@ -138,6 +138,7 @@ static void order_loops_of_copy(choice *c, const node *stage, const node *what) 
   for (size_t i = 1; i < nest_count_loops(stage); i++)
     if (node_is_free_in(stage_range(stage)[i], what))
       vec_push(ir_arena(c->laws.g), &loops, stage_range(stage)[i]);
+  if (!loops.n) return;
   size_t taken = choice_decide(c, DECISION_OUTERMOST, loops.n + 1);
   const node *made = taken ? law_order(&c->laws, c->sink, loops.at[taken - 1], 0) : NULL;
   if (made) c->sink = made;

@@ -62,6 +62,13 @@ static bool can_run_steps(attempt *t, size_t first) {
   return !status;
 }
 
+/** A map that others may add to apart: a shallow copy shares its entries. */
+static map copy_map(arena *a, const map *from) {
+  map to = {0};
+  for (size_t i = 0; i < from->n; i++) map_set(a, &to, from->at[i].key, from->at[i].value);
+  return to;
+}
+
 static decision_list decisions_of(const attempt *t) { return t->before[CHOICE_STEPS].made; }
 
 /** The kernel with another alternative of a decision: runs the steps again from the one on that
@@ -82,6 +89,7 @@ static bool make_alternative(search *s, size_t number, size_t alternative, attem
   c->wanted = decisions_copy(a, &made);
   c->wanted.at[number].taken = alternative;
   c->made = decisions_copy(a, &c->made);
+  c->vector_remainders = copy_map(a, &c->vector_remainders);
   s->left--;
   return can_run_steps(t, first) && choice_array_bytes(&t->before[CHOICE_STEPS]) <= s->most_bytes;
 }
