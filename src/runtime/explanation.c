@@ -63,7 +63,8 @@ static const char *fused_text(arena *a, const schedule_decision *d) {
 static const char *decision_text(arena *a, const schedule_decision *d) {
   const char *readers = d->readers == 1 ? "its reader" : "its readers";
   const char *by = d->is_hosted ? " by a kernel that also computes it" : "";
-  if (d->must) return arena_printf(a, "stored%s: %s", by, d->must);
+  if (d->reason && d->is_written) return arena_printf(a, "stored%s: %s", by, d->reason);
+  if (d->reason) return arena_printf(a, "computed in %s: %s", readers, d->reason);
   if (d->is_written)
     return arena_printf(a, "stored%s: %s; computed in %s: %s", by, duration_text(a, d->written),
                         readers, fused_text(a, d));

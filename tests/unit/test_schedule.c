@@ -35,7 +35,8 @@ typedef struct test {
   diag d;
   ir *g;
   uint64_t seed;
-  double number; /* argument or result of the test */
+  double number;      /* argument or result of the test */
+  const char *reason; /* of the last decision that costs did not make (static) */
   void (*body)(struct test *t);
 } test;
 
@@ -44,10 +45,14 @@ static void call_body(void *arg) {
   t->body(t);
 }
 
-static double run_body(void (*body)(test *t), uint64_t seed, double number) {
+static test run_case(void (*body)(test *t), uint64_t seed, double number) {
   test t = {.body = body, .seed = seed, .number = number};
   run_in_graph(&t.g, false, &t.d, call_body, &t, t.seed);
-  return t.number;
+  return t;
+}
+
+static double run_body(void (*body)(test *t), uint64_t seed, double number) {
+  return run_case(body, seed, number).number;
 }
 
 static void require(test *t, bool holds, const char *what) {
@@ -231,8 +236,8 @@ static void note_decision(void *user, const schedule_decision *d) {
   require(w->t, !map_has(&w->decided, d->tensor), "a value is decided twice");
   map_set(ir_arena(w->t->g), &w->decided, d->tensor, NULL);
   bool is_cheaper = d->fused > d->written;
-  require(w->t, d->is_written == (d->must || is_cheaper), "prices do not decide");
-  require(w->t, d->must || isfinite(d->fused), "what is impossible is chosen");
+  require(w->t, d->is_written == (d->reason || is_cheaper), "prices do not decide");
+  require(w->t, d->reason || isfinite(d->fused), "what is impossible is chosen");
   require(w->t, d->fused <= d->inlined && d->fused <= d->placed, "there was a cheaper way");
   require(w->t, !d->is_hosted || d->is_written, "a host writes nothing");
 }
@@ -517,22 +522,61 @@ static void scratch_is_limited_for_a_kernel(void **state) {
   run_body(three_products, 0, 0);
 }
 
+/* Prices of kernels. */
+
 static double same_price(void *user, const node *kernel, bool is_searched) {
   (void)user, (void)kernel, (void)is_searched;
   return 1;
 }
 
-/** Kernels of several reductions are dear. */
-static double price_of_reductions(void *user, const node *kernel, bool is_searched) {
-  node_list order = topo_sort(ir_arena(((test *)user)->g), &kernel, 1, NULL, NULL);
+static bool has_two_reductions(const test *t, const node *kernel) {
+  node_list order = topo_sort(ir_arena(t->g), &kernel, 1, NULL, NULL);
   size_t n = 0;
-  (void)is_searched;
   for (size_t i = 0; i < order.n; i++) n += order.at[i]->op == OP_FOLD;
-  return n > 1 ? 1e9 : 1;
+  return n > 1;
 }
 
-static double (*const prices[])(void *, const node *, bool) = {NULL, same_price,
-                                                               price_of_reductions};
+/** Kernels of several reductions are dear. */
+static double price_of_reductions(void *user, const node *kernel, bool is_searched) {
+  (void)is_searched;
+  return has_two_reductions(user, kernel) ? 1e9 : 1;
+}
+
+enum { NO_PRICES, SAME_PRICES, DEAR_REDUCTIONS, FIRST_GAINS, BOTH_GAIN, BEST_GAINS };
+
+/** Prices with the first and with the best schedule, of kernels with one reduction and with two:
+   one kernel in place of two saves a tenth by first schedules but nothing by best ones; by both;
+   and by best ones alone. */
+static const double gains[][2][2] = {[FIRST_GAINS] = {{0.45e6, 0.8e6}, {0.35e6, 0.75e6}},
+                                     [BOTH_GAIN] = {{0.45e6, 0.8e6}, {0.4e6, 0.5e6}},
+                                     [BEST_GAINS] = {{0.45e6, 1e6}, {0.45e6, 0.5e6}}};
+
+static double price_with_gain(void *user, const node *kernel, bool is_searched) {
+  const test *t = user;
+  return gains[t->seed][is_searched][has_two_reductions(t, kernel)];
+}
+
+static double (*const prices[])(void *, const node *,
+                                bool) = {[SAME_PRICES] = same_price,
+                                         [DEAR_REDUCTIONS] = price_of_reductions,
+                                         [FIRST_GAINS] = price_with_gain,
+                                         [BOTH_GAIN] = price_with_gain,
+                                         [BEST_GAINS] = price_with_gain};
+
+/** Keeps the reason of a decision about a value that kernels read. */
+static void note_reason(void *user, const schedule_decision *d) {
+  test *t = user;
+  if (d->readers && d->reason) t->reason = d->reason;
+}
+
+/** The steps of a result, by prices of kernels. */
+static void count_steps(test *t, const node *y) {
+  schedule_request r = {.roots = &y, .n_roots = 1, .math = MATH_DEFAULT};
+  r.pricing = (kernel_pricing){prices[t->seed], t};
+  r.observer.decided = note_reason;
+  r.observer.user = t;
+  t->number = (double)make(t, &r)->steps.n;
+}
 
 /** A product of the sum of four elements of another product's rows. */
 static void combined_operand(test *t) {
@@ -546,15 +590,13 @@ static void combined_operand(test *t) {
     y = y ? ir_op2(g, OP_ADD, y, part) : part;
   }
   y = tensor_matmul(g, y, buffer(t, DT_F32, 2, 2, square));
-  schedule_request r = {.roots = &y, .n_roots = 1, .math = MATH_DEFAULT};
-  r.pricing = (kernel_pricing){prices[t->seed], t};
-  t->number = (double)make(t, &r)->steps.n;
+  count_steps(t, y);
 }
 
 /** The sum is stored: not each tile of the second product adds the elements that it reads. */
 static void combined_operands_are_stored(void **state) {
   (void)state;
-  assert_int_equal(run_body(combined_operand, 0, 0), 2);
+  assert_int_equal(run_body(combined_operand, NO_PRICES, 0), 2);
 }
 
 /** Distances of rows from their maxima, squared and added. */
@@ -566,19 +608,36 @@ static void two_reductions(test *t) {
   most = ir_expand(g, most, x->dims);
   const node *d = ir_op2(g, OP_SUB, x, most);
   const node *y = ir_reduce(g, ir_op2(g, OP_MUL, d, d), OP_ADD, 1, (int64_t[]){1});
-  schedule_request r = {.roots = &y, .n_roots = 1, .math = MATH_DEFAULT};
-  r.pricing = (kernel_pricing){prices[t->seed], t};
-  t->number = (double)make(t, &r)->steps.n;
+  count_steps(t, y);
 }
 
 /** Kernels are merged, and split, where their prices say so. */
 static void stores_follow_prices(void **state) {
   (void)state;
-  assert_int_equal(run_body(combined_operand, 1, 0), 1);
-  assert_int_equal(run_body(combined_operand, 2, 0), 2);
-  assert_int_equal(run_body(two_reductions, 0, 0), 1);
-  assert_int_equal(run_body(two_reductions, 1, 0), 1);
-  assert_int_equal(run_body(two_reductions, 2, 0), 2);
+  assert_int_equal(run_body(combined_operand, SAME_PRICES, 0), 1);
+  assert_int_equal(run_body(combined_operand, DEAR_REDUCTIONS, 0), 2);
+  assert_int_equal(run_body(two_reductions, NO_PRICES, 0), 1);
+  assert_int_equal(run_body(two_reductions, SAME_PRICES, 0), 1);
+  assert_int_equal(run_body(two_reductions, DEAR_REDUCTIONS, 0), 2);
+}
+
+/** A decision is explained by what made it. */
+static void decisions_have_their_reasons(void **state) {
+  (void)state;
+  assert_string_equal(run_case(combined_operand, NO_PRICES, 0).reason,
+                      "a contraction or window would compute it again and again");
+  assert_string_equal(run_case(combined_operand, SAME_PRICES, 0).reason,
+                      "kernels that compute it themselves take less time");
+  assert_string_equal(run_case(two_reductions, DEAR_REDUCTIONS, 0).reason,
+                      "kernels that read it from memory take less time");
+}
+
+/** A gain by first schedules has to hold for the best ones, which are searched for it alone. */
+static void best_schedules_decide(void **state) {
+  (void)state;
+  assert_int_equal(run_body(combined_operand, FIRST_GAINS, 0), 2);
+  assert_int_equal(run_body(combined_operand, BOTH_GAIN, 0), 1);
+  assert_int_equal(run_body(combined_operand, BEST_GAINS, 0), 2);
 }
 
 /* Code size. A kernel with many loads compiles slowly, even more so if each lane has its own
@@ -936,6 +995,8 @@ int main(void) {
       cmocka_unit_test(scratch_is_limited_for_a_kernel),
       cmocka_unit_test(combined_operands_are_stored),
       cmocka_unit_test(stores_follow_prices),
+      cmocka_unit_test(best_schedules_decide),
+      cmocka_unit_test(decisions_have_their_reasons),
       cmocka_unit_test(code_is_limited_for_a_kernel),
       cmocka_unit_test(readers_count_once),
       cmocka_unit_test(places_go_outwards_one_by_one),

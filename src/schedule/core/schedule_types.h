@@ -85,12 +85,12 @@ typedef struct schedule_decision {
   const node *tensor;
   size_t readers; /* kernels that read it */
   bool is_written;
-  bool is_hosted;   /* written by a reader that computes it anyway */
-  const char *must; /* why it had to be written (static); NULL: by cost */
-  double inlined;   /* cost if computed where each element is read */
-  double placed;    /* cost if built in arrays inside of kernels */
-  double fused;     /* cost with the better of both for each reader */
-  double written;   /* cost if written to memory */
+  bool is_hosted;     /* written by a reader that computes it anyway */
+  const char *reason; /* why these costs do not decide (static); NULL: they do */
+  double inlined;     /* cost if computed where each element is read */
+  double placed;      /* cost if built in arrays inside of kernels */
+  double fused;       /* cost with the better of both for each reader */
+  double written;     /* cost if written to memory */
 } schedule_decision;
 
 /** Policy of fusion and layouts; tests use the other two. */

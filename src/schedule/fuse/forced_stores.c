@@ -89,7 +89,7 @@ static bool has_sums(const value *v, const node *read) {
   return false;
 }
 
-static void force_store(value *v) { v->memory.wish = WISH_STORED; }
+static void force_store(value *v) { v->memory.wish = WISH_FORCED; }
 
 /** Stores the operands that windows of contractions read several times over. */
 static void store_window_operands(forcing *f) {

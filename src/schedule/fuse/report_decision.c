@@ -14,8 +14,9 @@ static double cheapest_cost(const options *o, decision how) {
 static const char *reason_to_write(const grouping *s, const value *v, const char *refusal) {
   if (v->is_join) return "its pieces are written in place";
   if (!v->body) return "a host function or custom kernel computes it";
-  if (v->memory.wish == WISH_STORED)
+  if (v->memory.wish == WISH_FORCED)
     return "a contraction or window would compute it again and again";
+  if (v->memory.wish == WISH_STORED) return "kernels that read it from memory take less time";
   if (v->memory.is_cut) return "storing its operands instead would cost as much";
   if (map_has(&s->values->places, v->tensor)) return "a piece of a larger array";
   if (v->memory.stores.n) return "a graph output, or the new contents of a state";
@@ -43,6 +44,8 @@ void report_decision(grouping *s, const value *v, const use *home, bool must, bo
     d.placed += placed;
     d.fused += fmin(inlined, placed);
   }
-  if (must) d.must = reason_to_write(s, v, refusal);
+  if (must) d.reason = reason_to_write(s, v, refusal);
+  if (!is_written && v->memory.wish == WISH_INLINED)
+    d.reason = "kernels that compute it themselves take less time";
   s->request->decided(s->request->watcher, &d);
 }

@@ -58,11 +58,12 @@ typedef struct value_local {
   value_reserve reserve; /* resources of a scan, or of a value inside of one */
 } value_local;
 
-/** Whether a value is stored, where grouping by the price of kernels has chosen. */
+/** Where a value is to be, and for which reason. */
 typedef enum store_wish {
-  WISH_NONE,   /* as the fusion search's estimates say */
-  WISH_STORED, /* in memory */
-  WISH_INLINED /* computed in its readers, if that is legal */
+  WISH_NONE,   /* where the fusion search's estimates say */
+  WISH_FORCED, /* in memory, as estimates do not see the cost of its repetition: forced_stores.c */
+  WISH_STORED, /* in memory, by the price of kernels: grouping/choose_stores.c */
+  WISH_INLINED /* computed in its readers, if that is legal, by the price of kernels */
 } store_wish;
 
 /** Reasons to write a value to memory, apart from its cost. */
@@ -70,8 +71,8 @@ typedef struct value_memory {
   VEC(value_store) stores; /* arrays that it must be written to */
   bool is_never_inlined;   /* readers load it and never compute it */
   bool is_cut;             /* written instead of its operand (materialise.c), or forced */
-  store_wish wish;         /* forced_stores.c, then grouping/choose_stores.c */
-  bool was_stored;         /* the search before this one wrote it by choice */
+  store_wish wish;
+  bool was_stored; /* the search before this one wrote it by choice */
 } value_memory;
 
 typedef struct value {
