@@ -443,7 +443,6 @@ static void failures_are_of_one_run(void **state) {
   check_ok(c, tn_close(c));
 }
 
-/** A compiler that refuses kernels with values of variables. */
 /** A context whose compiler is a script, in a folder of its own. */
 typedef struct scripted {
   diag d;
@@ -471,6 +470,7 @@ static void close_scripted(scripted *s) {
   arena_free(&s->a);
 }
 
+/** A compiler that refuses kernels with values of variables. */
 static const char numbers_only[] =
     "#!/bin/sh\n"
     "case \"$*\" in *--version*) exec cc \"$@\";; esac\n"
