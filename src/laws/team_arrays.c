@@ -73,6 +73,7 @@ static void note_read(derivation *d, const node *index) {
   if (of->op == OP_STATE) {
     component = (size_t)of->ints[0];
     of = map_get(&d->folds, of->src[0]);
+    if (of && component >= fold_n_states(of)) component -= fold_n_states(of); /* after the step */
   }
   coordinates *all = of ? map_get(&d->coordinates, of) : NULL;
   for (uint32_t p = 0; all && p + 1 < index->n_src; p++) {

@@ -3,6 +3,7 @@
    loops around an array that they share, or around a reduction over digits, have equal lengths for
    all of them. */
 #include "ir/core/op.h"
+#include "ir/index/index_proof.h"
 #include "laws/laws.h"
 #include "laws/team_arrays.h"
 
@@ -162,6 +163,43 @@ static const char *in_place_objection(const check *c) {
   return digits == c->t.digits.all.n ? NULL : "workers would read what others store";
 }
 
+static bool share_range(const node *x, const node *y) {
+  for (uint32_t i = 0; i < x->free->n; i++)
+    if (node_is_free_in(x->free->at[i], y)) return true;
+  return false;
+}
+
+/** True if two nests provably store no element of a param both: one of its coordinates is always
+    smaller in one of them. */
+static bool are_apart(const check *c, const node *a, size_t i, const node *b, size_t k) {
+  for (size_t p = 0; p < stage_rank(a, i); p++) {
+    const node *x = stage_coords(a, i)[p], *y = stage_coords(b, k)[p];
+    if (share_range(x, y)) continue;
+    if (ix_prove_lt(c->g, x, y) || ix_prove_lt(c->g, y, x)) return true;
+  }
+  return false;
+}
+
+/** True if two outputs' nests may store elements of one param, which different workers run then:
+    parts of a nest both store values that do not depend on the range that parts them, and blocks
+    that overlap reach into the other part. */
+static bool overlap(const check *c, const node *one, const node *other) {
+  const node *a = one->src[one->n_src - 1], *b = other->src[other->n_src - 1];
+  for (size_t i = 0; i < stage_n_values(a); i++)
+    for (size_t k = 0; k < stage_n_values(b); k++)
+      if (one->src[i] == other->src[k] && !are_apart(c, a, i, b, k)) return true;
+  return false;
+}
+
+static const char *outputs_objection(const check *c) {
+  for (size_t i = 0; i < c->sink->n_src; i++)
+    for (size_t k = 0; k < i; k++)
+      if (c->sink->src[i]->op == OP_OUT && c->sink->src[k]->op == OP_OUT &&
+          overlap(c, c->sink->src[i], c->sink->src[k]))
+        return "two nests would store one element";
+  return NULL;
+}
+
 static bool has_thread_range(const check *c) {
   for (size_t i = 0; i < c->nodes.n; i++)
     if (c->nodes.at[i]->op == OP_RANGE && range_kind_of(c->nodes.at[i]) == KIND_THREAD) return true;
@@ -177,6 +215,7 @@ const char *team_objection(ir *g, const node *sink) {
   if (has_thread_range(&c)) return "a kernel is shared out among threads or among teams";
   c.t = team_arrays_of(g, sink);
   const char *why = is_in_place(&c) ? in_place_objection(&c) : NULL;
+  if (!why) why = outputs_objection(&c);
   for (size_t i = 0; i < c.nodes.n && !why; i++)
     if (c.nodes.at[i]->op == OP_STAGE || c.nodes.at[i]->op == OP_FOLD)
       why = binder_objection(&c, c.nodes.at[i]);
