@@ -24,4 +24,8 @@ bool stage_writes_once(const node *s, size_t value);
     element may be written twice with different values; NULL if there is none. */
 const node *stage_overwriting_range(ir *g, const node *s, size_t value);
 
+/** True for arrays of a FOLD that are no accumulators: emitted ones, and states that are written
+    where memory says. A copy of them to an output is not needed: they may lie there. */
+bool fold_array_is_placed(ir *g, const node *fold, size_t component);
+
 #endif

@@ -215,6 +215,9 @@ def scatter_nd(version, rng):
                                                   F32), terms=4, **how)
     for t in (I4, BOOL, F64):
         yield one("ScatterND", some(rng, (3, 4), t), np.array([[1], [2]]), some(rng, (2, 4), t))
+    if version >= 16:
+        yield one("ScatterND", some(rng, (7, 64), F32), some(rng, (40, 1), I8, 0, 7),
+                  some(rng, (40, 64), F32), terms=40, reduction="add")
     yield one("ScatterND", with_batch(some(rng, (3, 4), F32), "n"), np.array([[1], [2]]),
               some(rng, (2, 4), F32), more=[{"x0": some(rng, (7, 4), F32)}])
 
