@@ -16,6 +16,7 @@
 #include "ir/core/affine.h"
 #include "ir/core/topo_sort.h"
 #include "ir/index/index_arithmetic.h"
+#include "ir/index/index_proof.h"
 #include "ir/transform/substitute.h"
 
 /** Traversal stops at elements of buffers: their coordinates are not part of the expression. */
@@ -44,7 +45,7 @@ static const char *split_coordinate(ir *g, const node *coord, const node *const 
     if (!nodes_contain(inner, n, atom)) continue;
     const node *extent = range_extent(atom);
     if (c < 0) return "the buffer is read backwards along one of the ranges";
-    if (extent->hi < 1) return "one of the ranges is empty";
+    if (!ix_prove_le(g, ix_const(g, 1), extent)) return "one of the ranges may be empty";
     s->varies |= !node_is_const(extent);
     if (__builtin_mul_overflow(c, extent->hi - 1, &reach) ||
         __builtin_add_overflow(s->extent, reach, &s->extent))
@@ -91,7 +92,7 @@ static const node *index_in_box(const box *b, const node *x) {
 }
 
 /** The element whose coordinates have the array's ranges for the inner ones, and end with the
-    buffer; NULL: the expression is more than an element, or the buffer may be empty. */
+    buffer; NULL: the expression is more than an element, or may begin before the buffer. */
 static const node *element_in_box(const box *b) {
   const node *element = b->expression, *at[IR_MAX_RANK];
   if (element->op != OP_INDEX) return NULL;
@@ -99,7 +100,7 @@ static const node *element_in_box(const box *b) {
     const side *s = &b->sides[i];
     const node *size = element->src[0]->dims[i];
     at[i] = s->extent > 1 ? ix_add(b->g, s->base, b->box_range[i]) : element->src[1 + i];
-    if (s->varies && size->lo < 1) return NULL;
+    if (s->varies && !ix_prove_nonnegative(b->g, s->base)) return NULL;
     if (s->varies) at[i] = ix_min(b->g, at[i], ix_sub(b->g, size, ix_const(b->g, 1)));
   }
   return index_make(b->g, (dtype)element->dtype, element->src[0], 0, b->rank, at);

@@ -246,9 +246,16 @@ static double traffic_of(model *m, const summary_access *x, const cache *c) {
    near: runs in the innermost loop begin with lines that nothing foresees. */
 static double delay_of_lines(const model *m, const summary_access *x) {
   segments run = segments_of(m, x, x->loop, true);
-  double late = MACHINE_UNFORESEEN_LINES < run.lines ? MACHINE_UNFORESEEN_LINES : run.lines;
   if (run.count < 2) return 1;
+  double late = MACHINE_UNFORESEEN_LINES < run.lines ? MACHINE_UNFORESEEN_LINES : run.lines;
   return 1 + late / run.lines * (MACHINE_UNFORESEEN_LINE_DELAY - 1);
+}
+
+/** True if an earlier read of an iteration covers an access, and a cache keeps its data until then.
+ */
+static bool is_held(const model *m, size_t access, const cache *c) {
+  size_t covered = m->covered[access];
+  return covered != NOT_COVERED && m->inside[covered] <= c->bytes;
 }
 
 /** Bytes that come from beyond a cache. Data of a kernel that fits comes in once, but for the last
@@ -259,9 +266,7 @@ static double traffic(model *m, const cache *c, bool is_last) {
   bool fits = m->inside[0] <= c->bytes;
   for (size_t i = 0; i < m->s->accesses.n && !(fits && is_last); i++) {
     const summary_access *x = &m->s->accesses.at[i];
-    size_t covered = m->covered[i];
-    bool is_held = covered != NOT_COVERED && m->inside[covered] <= c->bytes;
-    if (!is_held && !(fits && x->array->op != OP_PARAM))
+    if (!is_held(m, i, c) && !(fits && x->array->op != OP_PARAM))
       bytes += traffic_of(m, x, c) * (is_last && !x->is_store ? delay_of_lines(m, x) : 1);
   }
   return bytes;
@@ -342,8 +347,7 @@ static double walk_cycles(const model *m, double page) {
   find_inside(&pages, &tlb);
   for (size_t i = 0; i < m->s->accesses.n; i++) {
     const summary_access *x = &m->s->accesses.at[i];
-    bool is_held = m->covered[i] != NOT_COVERED && pages.inside[m->covered[i]] <= tlb.bytes;
-    if (!is_held && !x->is_store) bytes += traffic_of(&pages, x, &tlb);
+    if (!x->is_store && !is_held(&pages, i, &tlb)) bytes += traffic_of(&pages, x, &tlb);
   }
   return bytes / page * MACHINE_PAGE_WALK_CYCLES;
 }

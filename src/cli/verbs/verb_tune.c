@@ -64,7 +64,7 @@ static const char *text_change(char *text, size_t bytes, const tn_tuning *t) {
   return text;
 }
 
-/** What the callback shows. */
+/** The state of the progress that tuning shows. */
 typedef struct tune_display {
   command *c;
   const char *duration;

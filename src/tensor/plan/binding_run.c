@@ -65,20 +65,19 @@ static tn_status size_outputs(tn_binding *b) {
   return TN_OK;
 }
 
-static tn_status find_sizes(tn_binding *b) {
-  tn_status s = check_all_set(b);
-  if (s == TN_OK) s = binding_choose_plan(b);
-  if (s != TN_OK) return s;
-  s = binding_find_sizes(b);
+/** Adds the values that made a late plan to the message of a failure of its sizes. */
+static tn_status explained(tn_binding *b, tn_status s) {
   if (s != TN_OK && b->late) plan_values_explain(b->late, b->plan, &b->diag);
   return s;
 }
 
-static tn_status choose_variant(tn_binding *b) {
-  tn_status s = binding_choose_variant(b);
-  if (s != TN_OK && b->late) plan_values_explain(b->late, b->plan, &b->diag);
-  return s;
+static tn_status find_sizes(tn_binding *b) {
+  tn_status s = check_all_set(b);
+  if (s == TN_OK) s = binding_choose_plan(b);
+  return s == TN_OK ? explained(b, binding_find_sizes(b)) : s;
 }
+
+static tn_status choose_variant(tn_binding *b) { return explained(b, binding_choose_variant(b)); }
 
 /* Memory. */
 

@@ -87,9 +87,8 @@ static const plan_variant *find_like(const tn_plan *p, const int64_t facts[], si
   return like;
 }
 
-/** Chooses the form of a new variant for facts; `widens`: it may be a widened one. Those of one
-   name that vary and are equal become
-   one variable, unless the variant is the one that is open in all. */
+/** Chooses the form of a new variant for facts. Equal facts of one name that vary become one
+   variable, unless the variant is open in all facts. `widens`: the variant may be widened. */
 static void choose_form(const tn_plan *p, const int64_t facts[], bool widens, int64_t form[]) {
   const variant_table *t = p->variants;
   size_t n_widened;
