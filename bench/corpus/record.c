@@ -83,8 +83,11 @@ static void add_schedule(kernel_recording *k, const char *decisions) {
 
 static void add_candidates(kernel_recording *k, kernel_candidates *from, size_t n) {
   kernel_candidate next;
-  for (size_t end = k->n + n; k->n < end && kernel_candidates_next(from, &next);)
-    add_schedule(k, next.text);
+  candidate_answer answer = CANDIDATE_SOUGHT;
+  for (size_t end = k->n + n; k->n < end && answer != CANDIDATE_NONE;) {
+    answer = kernel_candidates_next(from, &next);
+    if (answer == CANDIDATE_GIVEN) add_schedule(k, next.text);
+  }
 }
 
 static void list_schedules(kernel_recording *k) {
