@@ -18,6 +18,7 @@
 #include "schedule/loops/outline_loops.h"
 #include "schedule/schedule.h"
 #include "schedule/values/build_values.h"
+#include "schedule/values/constant_folding.h"
 #include "schedule/values/versions.h"
 
 #include "../ir/replay.h"
@@ -446,6 +447,29 @@ static const node *layer(test *t, const node *x, int64_t uid) {
   const node *y = ir_reduce(g, ir_op2(g, OP_MUL, a, b), OP_ADD, 1, (int64_t[]){1});
   const node *zero = ir_fill(g, ir_const(g, DT_F32, 0), 2, dims);
   return ir_op2(g, OP_MAX, y, zero);
+}
+
+static bool is_weight(void *user, const node *n) {
+  (void)user;
+  return n->ints[0] > 0;
+}
+
+/** Looks for constants of layers with weights of their own. */
+static void constants_of_layers(test *t) {
+  const node *x = buffer(t, DT_F32, 0, 2, (int64_t[]){8, 8});
+  int64_t n = (int64_t)t->number;
+  for (int64_t i = 0; i < n; i++) x = layer(t, x, 1 + i);
+  clock_t from = clock();
+  constant_folding_find(
+      t->g,
+      &(constant_folding_request){
+          .roots = &x, .n_roots = 1, .is_constant = is_weight, .first_uid = n + 1, .vector = 32});
+  t->number = (double)(clock() - from) / CLOCKS_PER_SEC;
+}
+
+static void time_is_linear_in_constants(void **state) {
+  (void)state;
+  check_linear("layers with weights", constants_of_layers, 10000);
 }
 
 /** Counts the different kernels of LAYERS equal layers. */
@@ -991,6 +1015,7 @@ int main(void) {
       cmocka_unit_test(schedules_do_what_graphs_mean),
       cmocka_unit_test(time_is_linear_in_the_graph),
       cmocka_unit_test(equal_layers_share_kernels),
+      cmocka_unit_test(time_is_linear_in_constants),
       cmocka_unit_test(layers_take_little_memory),
       cmocka_unit_test(scratch_is_limited_for_a_kernel),
       cmocka_unit_test(combined_operands_are_stored),

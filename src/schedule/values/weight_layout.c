@@ -32,6 +32,9 @@ static const node *product_of(const node *reduce) {
   return x && (x->op == OP_MUL || tensor_row_of((op)x->op)) ? x : NULL;
 }
 
+/** True for nodes of an expression: it ends at computed nodes. */
+static bool is_expression(const node *n, void *known) { return !map_has(known, n); }
+
 /** The elements that one term of a contraction reads; its result's ranges go into `own`. */
 static node_list reads_of_term(layout_search *t, const node *reduce, const node *product,
                                map *own) {
@@ -47,7 +50,7 @@ static node_list reads_of_term(layout_search *t, const node *reduce, const node 
   }
   element_source_coordinates(g, x, product, at, in);
   const node *term = element_expression(g, &t->known, product, product->rank, in);
-  node_list order = topo_sort(a, &term, 1, NULL, NULL), reads = {0};
+  node_list order = topo_sort(a, &term, 1, is_expression, &t->known), reads = {0};
   for (size_t i = 0; i < order.n; i++)
     if (order.at[i]->op == OP_INDEX) vec_push(a, &reads, order.at[i]);
   return reads;
