@@ -13,6 +13,7 @@
 enum {
   MOST_ROUNDS = 8,
   MOST_IDLE_ROUNDS = 4, /* in a row, of which nothing is kept */
+  MOST_GROUPED = 32768, /* values in all groupings that are made: bounds the time for huge graphs */
   LEAST_POINTS = 64     /* elements of a value that may be stored */
 };
 
@@ -34,6 +35,7 @@ typedef struct chooser {
   map prices[2];       /* kernel → its price: with the first schedule, with the best one */
   size_t most;         /* kernels that may be searched */
   int idle;            /* rounds since one of which something was kept */
+  size_t grouped;      /* values in the groupings made so far */
   grouping_state base;
 } chooser;
 
@@ -50,6 +52,7 @@ static double price_of(chooser *c, const node *kernel, bool is_searched) {
 /** The grouping that follows from the present wishes. */
 static grouping_state make_state(chooser *c) {
   grouping_state x = {.s = c->t->make(c->t->user)};
+  c->grouped += c->v->at.n;
   x.stored = arena_calloc(c->a, c->v->at.n + 1, sizeof *x.stored);
   x.in = arena_calloc(c->a, c->v->at.n + 1, sizeof *x.in);
   for (size_t i = 0; i < c->v->at.n; i++) {
@@ -288,8 +291,15 @@ static turns turn_candidates(chooser *c) {
   return all;
 }
 
-/** Turns candidates and keeps what gains; false: there are no more, or none gained for long. */
+/** True if so many more groupings may be made. */
+static bool may_make(const chooser *c, size_t groupings) {
+  return c->grouped + groupings * c->v->at.n <= MOST_GROUPED;
+}
+
+/** Turns candidates and keeps what gains; false: there are no more, none gained for long, or the
+    graph is too large for a further round. */
 static bool try_round(chooser *c) {
+  if (!may_make(c, 2)) return false;
   turns t = turn_candidates(c);
   if (!t.n) return false;
   size_t kept = 0;
@@ -316,6 +326,7 @@ void grouping_choose_stores(ir *g, const grouping_trials *t, values *v) {
   chooser c = {.a = ir_arena(g), .t = t, .v = v};
   c.readers = values_readers(c.a, v);
   c.tried = arena_calloc(c.a, v->at.n + 1, sizeof *c.tried);
+  if (!may_make(&c, 3)) return;
   c.base = make_state(&c);
   c.most = c.base.s->steps.n;
   for (int round = 0; round < MOST_ROUNDS && try_round(&c);) round++;
