@@ -384,7 +384,8 @@ kernel_cost kernel_cost_of(arena *a, const kernel_summary *s, const target *t) {
         traffic(&m, &caches[k], k + 1 == COST_LEVELS) / caches[k].bytes_per_cycle * cycle;
     sum += pow(cost.memory[k], power);
   }
-  cost.total = pow(sum, 1 / power);
+  cost.total = pow(sum, 1 / power) + MACHINE_EXPOSED_TRAFFIC * (cost.memory[COST_LEVELS - 2] +
+                                                                cost.memory[COST_LEVELS - 1]);
   cost.imbalance = imbalance_of(s, (double)h.cores);
   arena_rewind(a, before);
   return cost;
