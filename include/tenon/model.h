@@ -35,6 +35,13 @@ typedef struct tn_model_size {
 #define TN_MODEL_SIZE_INIT \
   { sizeof(tn_model_size), NULL, NULL, 0, TN_MODEL_SIZE_MAX, 0 }
 
+/** A value of a file's graph: the name, and the type where the caller knows it (sizes that vary are
+    -1). */
+typedef struct tn_model_value {
+  const char *name;
+  tn_type type;
+} tn_model_value;
+
 /** Options of loading a model. Everything that they point to is copied. */
 typedef struct tn_model_desc {
   size_t size; /**< sizeof(tn_model_desc) */
@@ -55,10 +62,26 @@ typedef struct tn_model_desc {
   bool *about_sizes;    /**< set to whether a failure to load is about sizes that `sizes` may fix,
                            bound or equate; the message then does not name `sizes`. NULL: not
                            told */
+  bool interpreted;     /**< run bindings by the interpreter: each operator is computed by its
+                           definition,     element after element, and nothing is compiled. Slow; compiled
+                           results are     compared with it (`tenon check`) */
+  /** names of values of the file's graph that are the outputs instead of those that it declares;
+      nodes that they do not need are left out. Values that are no tensors (sequences) are left out
+      too; of a model whose inputs decide on shapes they fail. NULL: the file's outputs */
+  const char *const *outputs;
+  size_t n_outputs; /**< length of `outputs` */
+  /** values of the file's graph that are inputs, of these types, instead of being computed; they
+     come before the file's inputs, of which those that outputs do not need are left out. Ones that
+     are constants of the file are TN_ERR_ARGUMENT. NULL: the file's inputs */
+  const tn_model_value *inputs;
+  size_t n_inputs; /**< length of `inputs` */
 } tn_model_desc;
 
-#define TN_MODEL_DESC_INIT \
-  { sizeof(tn_model_desc), NULL, false, NULL, 0, NULL, TN_VARIANTS_AUTO, false, NULL }
+/* clang-format off */
+#define TN_MODEL_DESC_INIT                                                                 \
+  { sizeof(tn_model_desc), NULL, false, NULL, 0, NULL, TN_VARIANTS_AUTO, false, NULL, false, \
+    NULL, 0, NULL, 0 }
+/* clang-format on */
 
 /** Loads a model file; `desc` NULL: INIT. The model belongs to the context until it is freed.
     Unless `copy` is set its files are mapped and must not be shortened or overwritten in place

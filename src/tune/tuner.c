@@ -334,7 +334,7 @@ static void check_plan(tuner *t) {
   tn_binding *b = t->binding;
   if (b->late) diag_require(t->diag, binding_prepare(b));
   const tn_plan *p = b->plan;
-  if (!p->template.ir)
+  if (!p->template.ir || p->is_interpreted)
     diag_raise(t->diag, TN_ERR_ARGUMENT, "the model or plan was not made to be tunable");
   if (p->n_states || p->template.has_host_calls)
     diag_raise(t->diag, TN_ERR_UNSUPPORTED, "a plan with %s cannot be tuned",

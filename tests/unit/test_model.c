@@ -737,6 +737,173 @@ static void changed_files_do_no_harm(void **state) {
   assert_int_equal(memory.out, 0);
 }
 
+/* Parts of models, and interpreted ones. */
+
+static const float four_by_two[2][LAYER_IN] = {{1, 2, -3, 4}, {0, -1, 5, 2}};
+
+static tn_binding *bound_with(tn_context *c, const tn_model_desc *d) {
+  tn_model *m;
+  check_ok(c, tn_model_load_bytes(c, file.at, file.n, d, &m));
+  return bound(c, m);
+}
+
+static void models_are_interpreted(void **state) {
+  tn_model_desc d = TN_MODEL_DESC_INIT;
+  tn_kernel_cache_info before = TN_KERNEL_CACHE_INFO_INIT, after = TN_KERNEL_CACHE_INFO_INIT;
+  tn_memory memory = TN_MEMORY_INIT;
+  check_ok(*state, tn_kernel_cache_get(*state, &before));
+  d.interpreted = true;
+  for (int tunable = 0; tunable < 2; tunable++) {
+    d.tunable = tunable;
+    d.variants = tunable ? TN_VARIANTS_ONE : TN_VARIANTS_AUTO;
+    tn_binding *b = bound_with(*state, &d);
+    for (size_t rows = 1; rows < 4; rows++) check_rows(b, rows);
+    check_rows(b, 0);
+    assert_int_equal(tn_binding_variant(b), -1);
+    check_bound(b, tn_binding_prepare(b));
+    assert_int_equal(tn_binding_memory(b, &memory), TN_ERR_UNSUPPORTED);
+    assert_true(tn_tune(b, NULL, NULL) != TN_OK);
+    assert_int_equal(
+        tn_binding_input(b, "x", tn_shape(1, 3), TN_F32, four_by_two, 3 * sizeof(float)),
+        TN_ERR_SHAPE);
+  }
+  check_ok(*state, tn_kernel_cache_get(*state, &after));
+  assert_int_equal(after.compiled, before.compiled);
+}
+
+/** Inputs are converted, outputs written to the caller's memory, and carried over. */
+static void interpreted_runs_are_like_others(void **state) {
+  bytes from = {.n = 0}, graph = {.n = 0};
+  put_node(&graph, "Add", (const char *[]){"x", "x", NULL}, "y", NULL, 0);
+  put_port(&graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"n", NULL});
+  put_port(&graph, 12, "y", ONNX_TYPE_F32, (const char *[]){"n", NULL});
+  put_model(&from, "twice", &graph, 13);
+  tn_model_desc d = TN_MODEL_DESC_INIT;
+  tn_model *m;
+  int64_t x[] = {1, -2, 3}, y[3];
+  d.interpreted = true;
+  check_ok(*state, tn_model_load_bytes(*state, from.at, from.n, &d, &m));
+  tn_binding *b = bound(*state, m);
+  check_bound(b, tn_binding_input(b, "x", tn_shape(3), TN_I64, x, sizeof x));
+  check_bound(b, tn_binding_output(b, "y", TN_I64, y, sizeof y));
+  check_bound(b, tn_binding_carry(b, "y", "x"));
+  for (int64_t factor = 2; factor < 16; factor *= 2) {
+    check_bound(b, tn_binding_run(b));
+    for (size_t i = 0; i < 3; i++) assert_int_equal(y[i], factor * x[i]);
+  }
+}
+
+static void models_with_deciding_inputs_are_interpreted(void **state) {
+  bytes from = {.n = 0};
+  reshape_model(&from);
+  tn_model_desc d = TN_MODEL_DESC_INIT;
+  tn_model *m;
+  d.interpreted = true;
+  check_ok(*state, tn_model_load_bytes(*state, from.at, from.n, &d, &m));
+  tn_binding *b = bound(*state, m);
+  check_bound(b, tn_binding_input(b, "x", tn_shape(2, 4), TN_F32, four_by_two, sizeof four_by_two));
+  for (int64_t rows = 1; rows <= 8; rows *= 2) {
+    const int64_t shape[] = {rows, -1};
+    check_bound(b, tn_binding_input(b, "shape", tn_shape(2), TN_I64, shape, sizeof shape));
+    check_bound(b, tn_binding_run(b));
+    check_output_floats(b, "y", FLOATS(1, 2, 3, 4, 0, 1, 5, 2));
+    assert_int_equal(tn_binding_type(b, "y").shape.size[0], rows);
+  }
+}
+
+/** A value within the graph is an output; what it does not need is not even looked at. */
+static void values_of_nodes_are_outputs(void **state) {
+  static const char *const names[] = {"to", "product", "weight", "x"};
+  for (int interpreted = 0; interpreted < 2; interpreted++) {
+    tn_model_desc d = TN_MODEL_DESC_INIT;
+    tn_port p = TN_PORT_INIT;
+    tn_model *m;
+    int64_t to[2];
+    d.outputs = names;
+    d.n_outputs = 4;
+    d.interpreted = interpreted;
+    check_ok(*state, tn_model_load_bytes(*state, file.at, file.n, &d, &m));
+    for (size_t i = 0; i < 4; i++) {
+      assert_int_equal(tn_model_port(m, TN_PORT_OUTPUT, i, &p), TN_OK);
+      assert_string_equal(p.name, names[i]);
+    }
+    assert_int_equal(tn_model_port(m, TN_PORT_OUTPUT, 4, &p), TN_ERR_ARGUMENT);
+    tn_binding *b = bound(*state, m);
+    check_bound(b,
+                tn_binding_input(b, "x", tn_shape(2, 4), TN_F32, four_by_two, sizeof four_by_two));
+    check_bound(b, tn_binding_run(b));
+    check_bound(b, tn_binding_read(b, "to", TN_I64, to, sizeof to));
+    assert_true(to[0] == 2 && to[1] == -1);
+    float product[6];
+    for (size_t i = 0; i < 6; i++)
+      product[i] = layer_expected(four_by_two[i / 3], i % 3) - (float)(i % 3);
+    check_output_floats(b, "product", 6, product);
+    check_output_floats(b, "x", 8, *four_by_two);
+  }
+}
+
+/** The part between values: the inputs have the types that the caller gives. */
+static void values_of_nodes_are_inputs(void **state) {
+  tn_model_desc d = TN_MODEL_DESC_INIT;
+  tn_model_value inputs[] = {{"sum", {TN_F32, tn_shape(-1, 3)}}, {"to", {TN_I64, tn_shape(2)}}};
+  tn_port p = TN_PORT_INIT;
+  tn_model *m;
+  const int64_t to[] = {3, -1};
+  d.inputs = inputs;
+  d.n_inputs = 2;
+  check_ok(*state, tn_model_load_bytes(*state, file.at, file.n, &d, &m));
+  assert_int_equal(tn_model_port(m, TN_PORT_INPUT, 1, &p), TN_OK);
+  assert_string_equal(p.name, "to");
+  assert_true(p.is_deciding);
+  assert_int_equal(tn_model_port(m, TN_PORT_INPUT, 2, &p), TN_ERR_ARGUMENT); /* not x */
+  tn_binding *b = bound(*state, m);
+  check_bound(b, tn_binding_input(b, "sum", tn_shape(2, 3), TN_F32, four_by_two, 24));
+  check_bound(b, tn_binding_input(b, "to", tn_shape(2), TN_I64, to, sizeof to));
+  check_bound(b, tn_binding_run(b));
+  check_output_floats(b, "highest", FLOATS(2, 4, 0));
+  static const char *const rows[] = {"rows"};
+  d.outputs = rows;
+  d.n_outputs = 1;
+  inputs[0] = (tn_model_value){"product", {TN_F32, tn_shape(5, 3)}};
+  check_ok(*state, tn_model_load_bytes(*state, file.at, file.n, &d, &m));
+  assert_int_equal(tn_model_port(m, TN_PORT_INPUT, 2, &p), TN_OK); /* x has the rows */
+  assert_string_equal(p.name, "x");
+}
+
+static void parts_that_are_none_are_refused(void **state) {
+  const char *unknown[] = {"nothing"}, *twice[] = {"y", "y"}, *y[] = {"y"}, *absent[] = {NULL};
+  const tn_model_value constant = {"weight", {TN_F32, tn_shape(4, 3)}},
+                       other = {"nothing", {TN_F32, tn_shape(4, 3)}},
+                       rank = {"sum", {TN_F32, {-1, {0}}}}, small = {"sum", {TN_F32, tn_shape(5)}};
+  const struct {
+    const char **outputs;
+    size_t n_outputs;
+    const tn_model_value *inputs;
+    tn_status status;
+    const char *says;
+  } cases[] = {
+      {unknown, 1, NULL, TN_ERR_ARGUMENT, "the graph has no value 'nothing' to be an output"},
+      {absent, 1, NULL, TN_ERR_ARGUMENT, "(NULL)"},
+      {NULL, 1, NULL, TN_ERR_ARGUMENT, "the list of outputs is NULL"},
+      {twice, 2, NULL, TN_ERR_FORMAT, "both named 'y'"},
+      {y, 1, &constant, TN_ERR_ARGUMENT, "'weight' is a constant, which cannot be an input"},
+      {y, 1, &other, TN_ERR_ARGUMENT, "the graph has no value 'nothing' to be an input"},
+      {y, 1, &rank, TN_ERR_ARGUMENT, "input 'sum' has rank -1"},
+      {y, 1, &small, TN_ERR_SHAPE, "Reshape node 'y'"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    tn_model_desc d = TN_MODEL_DESC_INIT;
+    tn_model *m;
+    d.outputs = cases[i].outputs;
+    d.n_outputs = cases[i].n_outputs;
+    d.inputs = cases[i].inputs;
+    d.n_inputs = cases[i].inputs != NULL;
+    tn_status s = tn_model_load_bytes(*state, file.at, file.n, &d, &m);
+    if (s != cases[i].status) fail_msg("case %zu: %d, %s", i, (int)s, tn_message(*state));
+    check_text(tn_message(*state), cases[i].says);
+  }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_context, close_context)
 
 int main(void) {
@@ -765,6 +932,12 @@ int main(void) {
       cmocka_unit_test(compiling_is_cancelled),
       TEST(arguments_are_checked),
       TEST(unreadable_files_are_named),
+      TEST(models_are_interpreted),
+      TEST(interpreted_runs_are_like_others),
+      TEST(models_with_deciding_inputs_are_interpreted),
+      TEST(values_of_nodes_are_outputs),
+      TEST(values_of_nodes_are_inputs),
+      TEST(parts_that_are_none_are_refused),
       cmocka_unit_test(cut_files_are_refused),
       cmocka_unit_test(changed_files_do_no_harm),
   };

@@ -39,6 +39,24 @@ static void contents_are_listed(void **state) {
   tn_model_file_free(f);
 }
 
+static void nodes_are_listed(void **state) {
+  (void)state;
+  bytes layer;
+  layer_model(&layer);
+  tn_model_file *f = parsed(&layer);
+  tn_model_node n = TN_MODEL_NODE_INIT;
+  assert_int_equal(tn_model_file_node(f, 5, &n), TN_OK);
+  assert_string_equal(n.name, "y");
+  assert_string_equal(n.op, "Reshape");
+  assert_true(n.n_inputs == 2 && n.n_outputs == 1);
+  assert_string_equal(n.inputs[1], "to");
+  assert_string_equal(n.outputs[0], "y");
+  assert_int_equal(tn_model_file_node(f, 7, &n), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_model_file_node(NULL, 0, &n), TN_ERR_ARGUMENT);
+  assert_string_equal(n.op, "Reshape");
+  tn_model_file_free(f);
+}
+
 static void ports_are_as_declared(void **state) {
   (void)state;
   bytes layer;
@@ -101,9 +119,8 @@ static void models_are_named_in_messages(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(contents_are_listed),
-      cmocka_unit_test(ports_are_as_declared),
-      cmocka_unit_test(damaged_files_are_refused),
+      cmocka_unit_test(contents_are_listed),          cmocka_unit_test(nodes_are_listed),
+      cmocka_unit_test(ports_are_as_declared),        cmocka_unit_test(damaged_files_are_refused),
       cmocka_unit_test(models_are_named_in_messages),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,6 +60,25 @@ TN_API tn_status tn_model_file_opset(const tn_model_file *file, size_t i, const 
 TN_API tn_status tn_model_file_operator(const tn_model_file *file, size_t i, const char **name,
                                         uint64_t *count);
 
+/** A node of the file's graph; those of nested graphs and functions are parts of it. */
+typedef struct tn_model_node {
+  size_t size;      /**< sizeof(tn_model_node), set by the caller */
+  const char *name; /**< its own, or if it has none that of its first output */
+  const char *op;   /**< operator, preceded by its domain and a dot, except in the default domain */
+  const char *const *inputs; /**< names of the values that it reads, also in its nested graphs, each
+                                once */
+  size_t n_inputs;
+  const char *const *outputs; /**< names of the values that it makes */
+  size_t n_outputs;
+} tn_model_node;
+
+#define TN_MODEL_NODE_INIT \
+  { sizeof(tn_model_node), NULL, NULL, NULL, 0, NULL, 0 }
+
+/** Describes the `i`-th node of the graph, in the file's order, in which values are made before
+   they are read. */
+TN_API tn_status tn_model_file_node(const tn_model_file *file, size_t i, tn_model_node *node);
+
 /** An input or output as the file declares it; the declaration may be wrong. */
 typedef struct tn_declared_port {
   size_t size; /**< sizeof(tn_declared_port), set by the caller */

@@ -12,7 +12,7 @@ typedef struct late_model {
   const tn_model_size *sizes; /* in the file's arena */
   size_t n_sizes;
   tn_variants variants;
-  bool is_tunable;
+  bool is_tunable, is_interpreted;
 } late_model;
 
 /* The parts of a model for later imports, and its declared outputs. */
@@ -132,6 +132,7 @@ static tn_status build_plan(const late_model *l, const model_graph *g, int64_t f
   p.name = l->name;
   p.variants = l->variants;
   p.is_tunable = l->is_tunable;
+  p.is_interpreted = l->is_interpreted;
   p.first_variant = first_variant;
   return plan_build(l->context, &p, d, out);
 }
@@ -198,7 +199,8 @@ static late_model *open_late_model(const tn_model *m) {
                     .sizes = m->sizes,
                     .n_sizes = m->n_sizes,
                     .variants = m->variants,
-                    .is_tunable = m->is_tunable};
+                    .is_tunable = m->is_tunable,
+                    .is_interpreted = m->is_interpreted};
   atomic_fetch_add_explicit(&m->data->count, 1, memory_order_relaxed);
   return l;
 }

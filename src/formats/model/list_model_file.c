@@ -3,6 +3,7 @@
    needs neither memory nor a lock. */
 #include "base/map.h"
 #include "formats/model/declared_type.h"
+#include "formats/model/model_part.h"
 #include "formats/onnx/importer/importer.h"
 #include "tensor/context/descriptor.h"
 
@@ -24,6 +25,7 @@ struct tn_model_file {
   VEC(operator_count) operators;
   declared_ports inputs, outputs;
   VEC(const char *) unsupported;
+  VEC(tn_model_node) nodes;
 };
 
 typedef struct listing {
@@ -36,11 +38,16 @@ typedef struct listing {
 
 /* Counting. */
 
+/** "domain.op", without the default domain. */
+static const char *operator_name(arena *a, const onnx_node *n) {
+  bool is_default = !*n->domain || !strcmp(n->domain, "ai.onnx");
+  return is_default ? n->op_type : arena_printf(a, "%s.%s", n->domain, n->op_type);
+}
+
 static void count_node(listing *l, const onnx_node *n) {
   tn_model_file *f = l->file;
   arena *a = &f->arena;
-  bool is_default = !*n->domain || !strcmp(n->domain, "ai.onnx");
-  const char *name = is_default ? n->op_type : arena_printf(a, "%s.%s", n->domain, n->op_type);
+  const char *name = operator_name(a, n);
   size_t number = (size_t)(uintptr_t)string_map_get(&l->operator_numbers, name);
   if (!number) {
     vec_push(a, &f->operators, (operator_count){name, 0});
@@ -136,6 +143,42 @@ static void list_ports(tn_model_file *f) {
   for (size_t i = 0; i < g->outputs.n; i++) add_port(f, &f->outputs, &g->outputs.at[i], false);
 }
 
+/* Nodes. */
+
+typedef struct name_list {
+  arena *a;
+  string_map seen;
+  onnx_names names;
+} name_list;
+
+static void add_name(void *user, const char *name) {
+  name_list *l = user;
+  if (string_map_get(&l->seen, name)) return;
+  string_map_set(l->a, &l->seen, name, l);
+  vec_push(l->a, &l->names, name);
+}
+
+static void add_node(tn_model_file *f, const onnx_node *n) {
+  arena *a = &f->arena;
+  name_list inputs = {.a = a}, outputs = {.a = a};
+  onnx_node_for_names(a, n, add_name, &inputs);
+  for (size_t i = 0; i < n->outputs.n; i++)
+    if (*n->outputs.at[i]) add_name(&outputs, n->outputs.at[i]);
+  tn_model_node made = {.size = sizeof made,
+                        .name = onnx_node_name(n),
+                        .op = operator_name(a, n),
+                        .inputs = inputs.names.at,
+                        .n_inputs = inputs.names.n,
+                        .outputs = outputs.names.at,
+                        .n_outputs = outputs.names.n};
+  vec_push(a, &f->nodes, made);
+}
+
+static void list_nodes(tn_model_file *f) {
+  const onnx_nodes *nodes = &f->model->graph->nodes;
+  for (size_t i = 0; i < nodes->n; i++) add_node(f, &nodes->at[i]);
+}
+
 /* Unsupported parts. */
 
 static void list_unsupported(tn_model_file *f) {
@@ -157,6 +200,7 @@ static void parse_body(void *arg) {
     diag_rethrow(f->arena.diag);
   count_contents(l);
   list_ports(f);
+  list_nodes(f);
   list_unsupported(f);
 }
 
@@ -218,6 +262,12 @@ tn_status tn_model_file_port(const tn_model_file *f, tn_port_kind kind, size_t i
   const declared_ports *ports = kind == TN_PORT_INPUT ? &f->inputs : &f->outputs;
   if (i >= ports->n) return TN_ERR_ARGUMENT;
   return descriptor_write(&unreported, port, &ports->at[i], sizeof *port, "tn_declared_port");
+}
+
+tn_status tn_model_file_node(const tn_model_file *f, size_t i, tn_model_node *node) {
+  diag unreported = {0};
+  if (!f || i >= f->nodes.n) return TN_ERR_ARGUMENT;
+  return descriptor_write(&unreported, node, &f->nodes.at[i], sizeof *node, "tn_model_node");
 }
 
 tn_status tn_model_file_unsupported(const tn_model_file *f, size_t i, const char **line) {

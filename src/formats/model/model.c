@@ -4,6 +4,7 @@
 
 #include "formats/model/declared_type.h"
 #include "formats/model/late_model.h"
+#include "formats/model/model_part.h"
 #include "formats/onnx/importer/importer.h"
 #include "ir/transform/copy_graph.h"
 #include "tensor/context/descriptor.h"
@@ -47,6 +48,7 @@ static tn_status import_graph_of(tn_model *m, const tn_model_desc *desc) {
                            .copies_weights = desc->copy,
                            .sizes = desc->sizes,
                            .n_sizes = desc->n_sizes,
+                           .leaves_out_sequences = desc->n_outputs,
                            .is_told = desc->about_sizes};
   m->graph.arena = &m->data->arena;
   tn_status s = model_graph_import(&m->graph, &r, &m->diag);
@@ -64,8 +66,10 @@ static tn_status load_model(tn_context *c, tn_model *m, const char *path, const 
   if (desc->about_sizes) *desc->about_sizes = false;
   tn_status s = model_file_open(&m->data, path, name, data, bytes, desc->folder, &c->mem, &c->diag);
   if (s != TN_OK) return s;
-  s = import_graph_of(m, desc);
-  if (s == TN_OK && !m->graph.is_late) s = diag_catch(&c->diag, warn_wrong_output_types, m);
+  s = onnx_take_part(m->data->onnx, desc, &m->data->arena, &c->diag);
+  if (s == TN_OK) s = import_graph_of(m, desc);
+  if (s == TN_OK && !m->graph.is_late && !desc->n_outputs)
+    s = diag_catch(&c->diag, warn_wrong_output_types, m);
   if (desc->copy && !m->graph.is_late) onnx_model_unmap(m->data->onnx);
   if (s != TN_OK && s != TN_ERR_MEMORY && *name) diag_prefix(&c->diag, "%.400s", name);
   return s;
@@ -89,6 +93,7 @@ static tn_status open_model(tn_context *c, const char *path, const void *data, s
     s = descriptor_read(&c->diag, &copy, desc, sizeof copy, "tn_model_desc");
     m->variants = copy.variants;
     m->is_tunable = copy.tunable;
+    m->is_interpreted = copy.interpreted;
     if (s == TN_OK) s = plan_check_variants(copy.variants, &c->diag);
     if (s == TN_OK) s = load_model(c, m, path, data, bytes, &copy);
     if (s == TN_OK)
@@ -130,6 +135,7 @@ static tn_status build_plan(tn_model *m) {
   g.name = m->name;
   g.variants = m->variants;
   g.is_tunable = m->is_tunable;
+  g.is_interpreted = m->is_interpreted;
   return plan_build(m->context, &g, &m->diag, &m->plan);
 }
 

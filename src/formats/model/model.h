@@ -21,7 +21,7 @@ struct tn_model {
   const tn_port *late_outputs; /* as the file declares them */
   size_t n_late_outputs;
   tn_variants variants;
-  bool is_tunable;
+  bool is_tunable, is_interpreted;
   mutex lock;    /* protects the two below */
   diag diag;     /* of the ir and of compiling */
   tn_plan *plan; /* NULL until the first binding */

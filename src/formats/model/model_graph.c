@@ -232,6 +232,7 @@ static void import_body(void *arg) {
   im->size_constraints = j->request->sizes;
   im->n_size_constraints = j->request->n_sizes;
   im->is_told = j->request->is_told;
+  im->leaves_out_sequences = j->request->leaves_out_sequences;
   im->given = j->request->values;
   im->n_given = j->request->n_values;
   im->given_sizes = j->request->input_sizes;

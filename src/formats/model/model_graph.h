@@ -66,6 +66,7 @@ typedef struct model_graph_request {
   const onnx_tensor *values; /* of inputs, under their names */
   size_t n_values;
   const importer_sizes *input_sizes; /* of a run; NULL: open */
+  bool leaves_out_sequences;         /* among outputs */
   bool is_told;                      /* the caller says itself how sizes are constrained */
   bool blames_sizes;                 /* set: constraints may avoid the failure */
 } model_graph_request;

@@ -464,6 +464,12 @@ static void call_function(import *m, const onnx_function *f, const onnx_node *n,
   diag_rethrow(m->b.diag);
 }
 
+/** True if a name has a value that can be an output. */
+static bool is_tensor(const import *m, const char *name) {
+  const importer_value *x = string_map_get(&m->values, name);
+  return !x || (x->v.node && !importer_find_sequence(m, x->v) && x->v.node->rank <= TN_MAX_RANK);
+}
+
 static void import_main_graph(void *arg) {
   graph_import *k = arg;
   import *m = k->m;
@@ -474,6 +480,7 @@ static void import_main_graph(void *arg) {
   if (!g->outputs.n) diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "the graph has no outputs");
   for (size_t i = 0; i < g->outputs.n; i++) {
     const onnx_value *port = &g->outputs.at[i];
+    if (m->leaves_out_sequences && !is_tensor(m, port->name)) continue;
     value v = find_result(m, port->name);
     const node *n = v.node;
     if (importer_find_sequence(m, v))

@@ -43,6 +43,7 @@ static const struct version_one {
     FIRST(tn_contractions, is_float),
     FIRST(tn_model_file_info, external),
     FIRST(tn_declared_port, is_weight),
+    FIRST(tn_model_node, n_outputs),
 };
 #undef FIRST
 

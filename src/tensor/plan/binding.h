@@ -124,6 +124,9 @@ static inline void binding_set_numbers(tn_binding *b, int64_t *numbers) {
 /** Refuses unless an input may take over an output of a plan: of its type and rank. */
 tn_status binding_check_carry(tn_binding *b, const tn_plan *p, size_t output, size_t input);
 
+/** Reads an input's elements as those of a type, through a buffer, which converts them. */
+tn_status binding_read_input(tn_binding *b, size_t input, dtype to, void *out);
+
 /** Of a late plan: takes the plan for the values that inputs have now. */
 tn_status binding_choose_plan(tn_binding *b);
 
@@ -166,6 +169,9 @@ tn_status binding_copy_output(tn_binding *b, size_t output, dtype to, void *data
 
 /** The memory that runs need (tn_binding_memory). */
 tn_status binding_memory(tn_binding *b, tn_memory *m);
+
+/** Computes the outputs of an interpreted plan into their memory; inputs and sizes are known. */
+tn_status binding_interpret(tn_binding *b);
 
 /** Runs, in an entered binding or asynchronously. */
 tn_status binding_run(tn_binding *b);

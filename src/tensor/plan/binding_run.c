@@ -121,19 +121,24 @@ static bool is_carried(const tn_binding *b, const tn_buffer *memory) {
   return false;
 }
 
-static tn_status place_output(tn_binding *b, size_t i) {
+/** Reserves the memory of an output that does not overwrite what an input takes over. */
+static tn_status reserve_output(tn_binding *b, size_t i) {
   bound_output *o = &b->outputs[i];
   const plan_port *p = &b->plan->ports.outputs[i];
-  const variant_port *v = &b->variant->outputs[i];
   if (is_carried(b, o->memory)) {
     tn_buffer *m = o->memory;
     o->memory = o->previous;
     o->previous = m;
   }
   tn_status s = reserve_buffer(b, &o->memory, o->count * dtype_bytes(p->dtype));
-  if (s != TN_OK) return diag_prefix(&b->diag, "output %s", p->name);
-  if (v->is_shared) return s;
-  return execution_set_buffer(b->execution, v->buffer, o->memory, &b->diag);
+  return s == TN_OK ? s : diag_prefix(&b->diag, "output %s", p->name);
+}
+
+static tn_status place_output(tn_binding *b, size_t i) {
+  const variant_port *v = &b->variant->outputs[i];
+  tn_status s = reserve_output(b, i);
+  if (s != TN_OK || v->is_shared) return s;
+  return execution_set_buffer(b->execution, v->buffer, b->outputs[i].memory, &b->diag);
 }
 
 /** Makes a copy the state's contents; readers of the old contents keep those. */
@@ -226,33 +231,46 @@ static void carry_outputs(tn_binding *b) {
   }
 }
 
-static tn_status place_and_run(tn_binding *b) {
-  tn_status s = find_sizes(b);
-  const tn_plan *p = b->plan; /* a late plan's follows from the values */
-  if (s == TN_OK) s = size_outputs(b);
-  if (s == TN_OK) s = choose_variant(b);
+static tn_status run_interpreted(tn_binding *b) {
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < b->plan->ports.n_outputs && s == TN_OK; i++) s = reserve_output(b, i);
+  return s == TN_OK ? binding_interpret(b) : s;
+}
+
+static tn_status run_compiled(tn_binding *b) {
+  const tn_plan *p = b->plan;
+  tn_status s = choose_variant(b);
   for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++) s = place_input(b, i);
   for (size_t i = 0; i < p->ports.n_outputs && s == TN_OK; i++) s = place_output(b, i);
   if (s != TN_OK) return s;
   storage_turns_take(b->context, b->turns, p->n_states);
   s = run_in_turn(b);
   storage_turns_end(b->turns, p->n_states);
-  if (s == TN_OK) s = copy_out_outputs(b);
-  if (s == TN_OK) carry_outputs(b);
   if (s != TN_OK) return s;
   b->ran = b->execution;
   b->last_variant = b->variant->number;
   return s;
 }
 
+static tn_status place_and_run(tn_binding *b) {
+  tn_status s = find_sizes(b);
+  if (s == TN_OK) s = size_outputs(b);
+  if (s == TN_OK) s = b->plan->is_interpreted ? run_interpreted(b) : run_compiled(b);
+  if (s == TN_OK) s = copy_out_outputs(b);
+  if (s == TN_OK) carry_outputs(b);
+  return s;
+}
+
 tn_status binding_prepare(tn_binding *b) {
   tn_status s = find_sizes(b);
-  return s == TN_OK ? choose_variant(b) : s;
+  return s == TN_OK && !b->plan->is_interpreted ? choose_variant(b) : s;
 }
 
 tn_status binding_memory(tn_binding *b, tn_memory *m) {
   tn_status s = binding_prepare(b);
-  const tn_plan *p = b->plan; /* as in `place_and_run` */
+  const tn_plan *p = b->plan; /* a late plan's follows from the values */
+  if (s == TN_OK && p->is_interpreted)
+    s = diag_set(&b->diag, TN_ERR_UNSUPPORTED, "the memory of interpreted runs is not planned");
   for (size_t i = 0; i < p->ports.n_outputs && s == TN_OK; i++) {
     tn_shape shape;
     uint64_t count = 0;

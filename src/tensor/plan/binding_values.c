@@ -7,11 +7,12 @@
 
 #include <string.h>
 
-/** Reads an input through a buffer, which converts its type. */
-static tn_status read_converted(tn_binding *b, bound_input *in, dtype t, void *out) {
+tn_status binding_read_input(tn_binding *b, size_t i, dtype t, void *out) {
+  bound_input *in = &b->inputs[i];
   tn_span span;
   tn_buffer *memory = in->carried_memory;
   tn_status s = TN_OK;
+  if (!in->count) return s;
   if (!memory) {
     s = buffer_reserve(b->context->device, &in->copy, in->count * dtype_bytes(t), &b->diag);
     memory = in->copy;
@@ -31,7 +32,7 @@ static tn_status read_value(void *user, size_t i, bool sizes_alone, plan_value *
   if (sizes_alone) return TN_OK;
   v->data = mem_calloc(&b->context->mem, v->count * dtype_bytes(port->dtype) + 1, 1);
   if (!v->data) return diag_set(&b->diag, TN_ERR_MEMORY, "out of memory");
-  return v->count ? read_converted(b, in, port->dtype, v->data) : TN_OK;
+  return binding_read_input(b, i, port->dtype, v->data);
 }
 
 static tn_status check_carried(tn_binding *b, const tn_plan *p) {

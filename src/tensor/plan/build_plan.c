@@ -356,6 +356,7 @@ static tn_status open_plan(tn_context *c, const plan_graph *g, diag *d, tn_plan 
     p->context = c;
     p->policy = g->variants;
     p->is_tunable = g->is_tunable;
+    p->is_interpreted = g->is_interpreted;
     p->first_variant = g->first_variant;
     p->template.ir = own;
     p->template.host = g->host;

@@ -116,6 +116,7 @@ struct tn_plan {
   plan_template template;
   tn_variants policy;
   bool is_tunable;       /* the template is kept */
+  bool is_interpreted;   /* runs compile nothing (binding_interpret.c) */
   int64_t first_variant; /* the number of the first */
   /* The parts that change, under locks of their own: */
   variant_table *variants;
@@ -164,7 +165,7 @@ typedef struct plan_graph {
   size_t n_written;
   bool folds_constants; /* the memory of BUFFERs never changes */
   tn_variants variants;
-  bool is_tunable;
+  bool is_tunable, is_interpreted;
   int64_t first_variant;
   const plan_late *late; /* of a late plan, whose graph has inputs alone */
   plan_source (*source_of)(void *user, const node *buffer); /* may raise */

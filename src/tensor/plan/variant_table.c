@@ -402,7 +402,7 @@ tn_status variant_table_open(tn_plan *p, diag *d) {
   mutex_init(&t->compiling);
   mutex_init(&t->lock);
   atomic_init(&t->n_changes, 0);
-  return has_one_form(p) ? compile_only_one(p, d) : TN_OK;
+  return has_one_form(p) && !p->is_interpreted ? compile_only_one(p, d) : TN_OK;
 }
 
 void variant_table_close(tn_plan *p) {

@@ -66,8 +66,9 @@ typedef struct import {
   bool uses_data;       /* the node depends on more than such inputs */
   node_list sizes_used; /* sizes that the current node read from shape tensors */
   VEC(importer_port) inputs, outputs;
-  bool is_told;      /* the caller says itself how sizes are constrained */
-  bool blames_sizes; /* size constraints may avoid the failure */
+  bool leaves_out_sequences; /* among outputs, and values that were not built */
+  bool is_told;              /* the caller says itself how sizes are constrained */
+  bool blames_sizes;         /* size constraints may avoid the failure */
 } import;
 
 /** The value of a name, and its origin. */
