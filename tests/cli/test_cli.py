@@ -30,7 +30,7 @@ except ImportError as missing:
     sys.exit(77)
 
 TENON = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/dev").resolve() / "tenon"
-VERBS = ("run", "bench", "tune", "explain", "inspect", "devices", "cache", "version", "help")
+VERBS = ("run", "check", "bench", "tune", "explain", "inspect", "devices", "cache", "version", "help")
 BENCH_KEYS = {
     "name", "device", "target", "threads", "runs", "best_ms", "median_ms", "p90_ms", "p99_ms",
     "mean_ms", "sd_ms", "gflops", "gbps", "peak_fraction", "peak_gflops", "compile_ms", "kernels",
@@ -891,6 +891,149 @@ class Inspect(Case):
         self.assertIn("junk", tenon("inspect", self.file("junk"), status=1).stderr)
         self.assertIn("none.onnx", tenon("inspect", self.file("none.onnx"), status=1).stderr)
         self.assertIn("a folder, not a file", tenon("inspect", self.folder, status=1).stderr)
+
+
+class Check(Case):
+    """Tests of the comparison of compiled and interpreted results. What the search for a node finds
+    is tested with seeded faults in tests/unit/test_find_difference.c."""
+
+    def products(self, n=2):
+        """Makes a model whose long sums the compiler and the interpreter round differently."""
+        weights = np.random.default_rng(0).standard_normal((300, 300)).astype(np.float32) / 17
+        nodes, last = [], "x"
+        for i in range(n):
+            nodes += [helper.make_node("MatMul", [last, "w"], [f"p{i}"], f"product {i}"),
+                      helper.make_node("Relu", [f"p{i}"], [f"r{i}"])]
+            last = f"r{i}"
+        return model(self.file("products.onnx"), nodes, [value("x", TensorProto.FLOAT, ["n", 300])],
+                     [value(last, TensorProto.FLOAT, ["n", 300])],
+                     initializer=[onnx.numpy_helper.from_array(weights, "w")])
+
+    def test_equal_results(self):
+        path = self.products()
+        done = tenon("check", path, "--input=x=3x300", "--seed=7")
+        self.assertRegex(done.stdout, r"\Aseed +7\noutput +type +difference +relative +tolerance  ")
+        self.assertRegex(done.stdout, r"\nr1 +f32 \[3, 300\] .* 0\.001  0 of 900\n")
+        self.assertIn("\nequal      1 output within the tolerance\n", done.stdout)
+        told = json.loads(tenon("check", path, "--json", "--size=n=2").stdout)
+        self.assertEqual((told["equal"], told["seed"], told["first"]), (True, 0, None))
+        self.assertEqual([(o["name"], o["shape"], o["beyond"], o["elements"])
+                          for o in told["outputs"]], [("r1", [2, 300], 0, 600)])
+        file = self.array("x.npy", np.ones((2, 300), np.float32))
+        told = json.loads(tenon("check", path, "--json", f"--input=x={file}").stdout)
+        self.assertEqual((told["equal"], told["seed"]), (True, None))
+
+    def test_values_of_nodes(self):
+        path = self.products()
+        told = json.loads(tenon("check", path, "--nodes", "--json").stdout)
+        self.assertEqual([(v["name"], v["node"], v["operator"], v["equal"]) for v in told["nodes"]],
+                         [("p0", "product 0", "MatMul", True), ("r0", "r0", "Relu", True),
+                          ("p1", "product 1", "MatMul", True), ("r1", "r1", "Relu", True)])
+        done = tenon("check", path, "--nodes")
+        self.assertRegex(done.stdout, r"\nMatMul p1 +f32 \[1, 300\] ")
+        self.assertIn("equal      1 output within the tolerance, and 4 node values\n", done.stdout)
+
+    def test_differences_end_with_1(self):
+        path = self.products()
+        for how in ((), ("--bisect",), ("--nodes",)):
+            with self.subTest(how=how):
+                done = tenon("check", path, "--tolerance=0", *how, status=1)
+                self.assertRegex(done.stdout, r"\nfirst      MatMul node 'product 0' of products.onnx: "
+                                 r"p0 is \S+ at \[\d+, \d+\], not \S+; \d+ of 300 beyond the "
+                                 r"tolerance, by up to ")
+                self.assertIn("\ncause      from equal inputs the node sums differently", done.stdout)
+                self.assertNotIn("equal      ", done.stdout)
+                told = json.loads(tenon("check", path, "--tolerance=0", "--json", *how,
+                                        status=1).stdout)
+                first = told["first"]
+                self.assertFalse(told["equal"] or first["equal"])
+                self.assertEqual((first["node"], first["operator"], first["name"], first["cause"]),
+                                 ("product 0", "MatMul", "p0", "sums"))
+
+    def test_bisection_takes_few_runs(self):
+        path = self.products(40)
+        told = json.loads(tenon("check", path, "--tolerance=0", "--json", "--bisect",
+                                status=1).stdout)
+        self.assertEqual(told["first"]["node"], "product 0")
+        self.assertLess(told["first"]["runs"], 6)
+        shown = on_terminal("check", str(path), "--tolerance=0", "--bisect", TERM="xterm")
+        self.assertRegex(shown, r"\rrun 1, \d+ node values left\x1b\[K")
+
+    def test_types_shapes_and_special_numbers(self):
+        with_nan = self.array("x.npy", np.array([np.nan, np.inf, -np.inf, -1, 0, 2], np.float32))
+        path = model(self.file("m.onnx"),
+                     [helper.make_node("Sqrt", ["x"], ["y"]),
+                      helper.make_node("Greater", ["x", "x"], ["z"]),
+                      helper.make_node("Slice", ["x", "from", "to"], ["none"])],
+                     [value("x", TensorProto.FLOAT, ["n"])],
+                     [value("y", TensorProto.FLOAT, None), value("z", TensorProto.BOOL, None),
+                      value("none", TensorProto.FLOAT, None)],
+                     initializer=[helper.make_tensor("from", TensorProto.INT64, [1], [0]),
+                                  helper.make_tensor("to", TensorProto.INT64, [1], [0])])
+        told = json.loads(tenon("check", path, f"--input=x={with_nan}", "--nodes", "--json").stdout)
+        y, z, none = told["outputs"]
+        self.assertEqual((y["nans"], y["expected_nans"], y["infinities"]), (3, 3, 1))
+        self.assertEqual((z["type"], z["tolerance"], z["equal"]), ("bool", 0, True))
+        self.assertEqual((none["shape"], none["elements"], none["equal"]), ([0], 0, True))
+        self.assertTrue(told["equal"])
+        for elem, tolerance in ((TensorProto.FLOAT16, 0.02), (TensorProto.BFLOAT16, 0.1),
+                                (TensorProto.DOUBLE, 1e-9), (TensorProto.INT8, 0)):
+            told = json.loads(tenon("check", self.binary("Add", elem), "--json").stdout)
+            self.assertEqual((told["equal"], told["outputs"][0]["tolerance"]), (True, tolerance))
+        self.assertEqual(json.loads(tenon("check", self.binary(), "--input=a=0x3", "--json").stdout)
+                         ["outputs"][0]["elements"], 0)
+
+    def test_elements_that_decide_on_shapes(self):
+        path = model(self.file("m.onnx"),
+                     [helper.make_node("Reshape", ["x", "s"], ["t"]),
+                      helper.make_node("Exp", ["t"], ["y"])],
+                     [value("x", TensorProto.FLOAT, [2, 3]), value("s", TensorProto.INT64, [2])],
+                     [value("y", TensorProto.FLOAT, ["a", "b"])])
+        told = json.loads(tenon("check", path, "--input=s=[3, 2]", "--nodes", "--json").stdout)
+        self.assertEqual([v["shape"] for v in told["nodes"]], [[3, 2], [3, 2]])
+        self.assertTrue(told["equal"])
+
+    def test_sequences_are_left_out(self):
+        path = model(self.file("m.onnx"),
+                     [helper.make_node("SplitToSequence", ["x"], ["s"], axis=0, keepdims=1),
+                      helper.make_node("ConcatFromSequence", ["s"], ["c"], axis=0),
+                      helper.make_node("Exp", ["c"], ["y"])],
+                     [value("x", TensorProto.FLOAT, [2, 3])], [value("y", TensorProto.FLOAT, None)])
+        told = json.loads(tenon("check", path, "--nodes", "--json").stdout)
+        self.assertEqual([v["name"] for v in told["nodes"]], ["c", "y"])
+
+    def test_bodies_belong_to_their_nodes(self):
+        body = helper.make_graph(
+            [helper.make_node("Add", ["state", "outer"], ["next"]),
+             helper.make_node("Identity", ["goes"], ["on"])], "body",
+            [value("i", TensorProto.INT64, []), value("goes", TensorProto.BOOL, []),
+             value("state", TensorProto.FLOAT, [3])],
+            [value("on", TensorProto.BOOL, []), value("next", TensorProto.FLOAT, [3])])
+        path = model(self.file("m.onnx"),
+                     [helper.make_node("Exp", ["x"], ["outer"]),
+                      helper.make_node("Loop", ["trips", "", "x"], ["y"], body=body)],
+                     [value("x", TensorProto.FLOAT, [3])], [value("y", TensorProto.FLOAT, [3])],
+                     initializer=[helper.make_tensor("trips", TensorProto.INT64, [], [4])])
+        told = json.loads(tenon("check", path, "--nodes", "--json").stdout)
+        self.assertEqual([v["name"] for v in told["nodes"]], ["outer", "y"])
+        self.assertTrue(told["equal"])
+
+    def test_sizes_of_the_inputs_are_kept(self):
+        path = self.binary(b=("m", 3))
+        done = tenon("check", path, "--input=a=4x3", "--input=b=4x3", "--nodes")
+        self.assertIn("only for the sizes of the given inputs", done.stderr)
+        self.assertRegex(done.stdout, r"\nSub y +f32 \[4, 3\] ")
+
+    def test_wrong_uses(self):
+        path = self.binary()
+        for args, says in ((("--tolerance=-1",), "--tolerance must be a nonnegative number"),
+                           (("--nodes", "--bisect"), "--nodes and --bisect cannot be combined"),
+                           (("--input=c=ones",), 'the model has no input "c"')):
+            self.misuse("check", path, *args, says=says)
+        self.misuse("check", "-", says="it cannot be standard input")
+        done = tenon("check", self.file("none.onnx"), status=1)
+        self.assertEqual(done.stdout, "")
+        self.assertIn("none.onnx", done.stderr)
 
 
 class Sizes(Case):

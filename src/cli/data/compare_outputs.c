@@ -97,17 +97,6 @@ static comparison compare(const host_array *a, const host_array *expected, compa
   return r;
 }
 
-/** The index of element i as text: "[1, 0, 3]". */
-static const char *index_text(command *c, const host_array *a, size_t i) {
-  int64_t index[TN_MAX_RANK];
-  str s = str_new(&c->arena);
-  for (int32_t k = a->shape.rank; k-- > 0; i /= (size_t)a->shape.size[k])
-    index[k] = (int64_t)(i % (size_t)a->shape.size[k]);
-  for (int32_t k = 0; k < a->shape.rank; k++)
-    str_addf(&s, "%s%lld", k ? ", " : "", (long long)index[k]);
-  return arena_printf(&c->arena, "[%s]", str_text(&s));
-}
-
 static bool has_same_type(const host_array *a, const host_array *b) {
   bool same = a->dtype == b->dtype && a->shape.rank == b->shape.rank;
   for (int32_t i = 0; same && i < a->shape.rank; i++) same = a->shape.size[i] == b->shape.size[i];
@@ -137,7 +126,7 @@ static const char *describe_difference(command *c, const host_array *a, const ho
   if (!r.n_different) return NULL;
   str s = str_new(&c->arena);
   str_addf(&s, "is %s at %s, not %s", host_array_element_text(c, a, r.first),
-           index_text(c, a, r.first), host_array_element_text(c, expected, r.first));
+           host_array_index_text(c, a, r.first), host_array_element_text(c, expected, r.first));
   add_difference(&s, a, expected, r.first, t);
   str_addf(&s, "; %zu of %zu differ", r.n_different, a->elements);
   if (r.largest_different > 0) str_addf(&s, ", by up to %.6g", r.largest_different);

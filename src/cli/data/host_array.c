@@ -204,6 +204,16 @@ const char *host_array_type_text(command *c, const host_array *a) {
   return tensor_type_text(c, a->dtype, (size_t)a->shape.rank, a->shape.size, NULL);
 }
 
+const char *host_array_index_text(command *c, const host_array *a, size_t i) {
+  int64_t index[TN_MAX_RANK];
+  str s = str_new(&c->arena);
+  for (int32_t k = a->shape.rank; k-- > 0; i /= (size_t)a->shape.size[k])
+    index[k] = (int64_t)(i % (size_t)a->shape.size[k]);
+  for (int32_t k = 0; k < a->shape.rank; k++)
+    str_addf(&s, "%s%lld", k ? ", " : "", (long long)index[k]);
+  return arena_printf(&c->arena, "[%s]", str_text(&s));
+}
+
 const char *host_array_element_text(command *c, const host_array *a, size_t i) {
   switch (tn_dtype_kind_of(a->dtype)) {
   case TN_KIND_BOOL: return integer_element(a, i) ? "true" : "false";

@@ -54,6 +54,8 @@ double host_array_value(const host_array *a, size_t i);
 /** An array's type, "f32 [2, 3]", and an element as text, in the arena; and an element as JSON. */
 const char *host_array_type_text(command *c, const host_array *a);
 const char *host_array_element_text(command *c, const host_array *a, size_t i);
+/** The index of element `i` as text: "[1, 0, 3]". In the arena. */
+const char *host_array_index_text(command *c, const host_array *a, size_t i);
 json_t *host_array_element_json(const host_array *a, size_t i);
 
 #endif

@@ -501,7 +501,7 @@ static void explain_sizes(command *c, const tn_model_desc *desc, const known_inp
   }
 }
 
-tn_status model_inputs_load_model(command *c, const tn_model_desc *desc, const option_list *entries,
+tn_status model_inputs_load_sized(command *c, tn_model_desc *desc, const option_list *entries,
                                   tn_model **m) {
   tn_status s = load_model(c, desc, NULL, m);
   known_inputs inputs = {0};
@@ -524,7 +524,14 @@ tn_status model_inputs_load_model(command *c, const tn_model_desc *desc, const o
     command_print_note(
         c, "the model is loaded only for the sizes of the given inputs; tenon inspect shows why%s",
         desc->variants == TN_VARIANTS_AUTO ? "" : "; --variants has no effect");
+  *desc = known;
   return s;
+}
+
+tn_status model_inputs_load_model(command *c, const tn_model_desc *desc, const option_list *entries,
+                                  tn_model **m) {
+  tn_model_desc copy = *desc;
+  return model_inputs_load_sized(c, &copy, entries, m);
 }
 
 /* Binding. */

@@ -39,6 +39,10 @@ const char *const *model_inputs_match_ports(command *c, const char *option, cons
 tn_status model_inputs_load_model(command *c, const tn_model_desc *desc, const option_list *entries,
                                   tn_model **m);
 
+/** The same; `desc` becomes the one that the model was loaded with. */
+tn_status model_inputs_load_sized(command *c, tn_model_desc *desc, const option_list *entries,
+                                  tn_model **m);
+
 /** Creates an array for every input of a model, in its order, of a shape that fits the model;
    prints chosen sizes as a note on standard error. */
 model_inputs model_inputs_make(command *c, const tn_model *m, const option_list *entries,

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-const verb *const verb_table[VERBS] = {&verb_run,     &verb_bench,   &verb_tune,
-                                       &verb_explain, &verb_inspect, &verb_devices,
-                                       &verb_cache,   &verb_version, &verb_help};
+const verb *const verb_table[VERBS] = {&verb_run,     &verb_check,   &verb_bench,   &verb_tune,
+                                       &verb_explain, &verb_inspect, &verb_devices, &verb_cache,
+                                       &verb_version, &verb_help};
 
 const verb *verb_find(command *c, const char *name) {
   const char *names[VERBS];

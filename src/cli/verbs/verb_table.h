@@ -4,10 +4,10 @@
 
 #include "cli/core/command.h"
 
-extern const verb verb_run, verb_bench, verb_tune, verb_explain, verb_inspect, verb_devices,
-    verb_cache, verb_version, verb_help;
+extern const verb verb_run, verb_check, verb_bench, verb_tune, verb_explain, verb_inspect,
+    verb_devices, verb_cache, verb_version, verb_help;
 
-enum { VERBS = 9 };
+enum { VERBS = 10 };
 
 /** All verbs, in the order of the help. */
 extern const verb *const verb_table[VERBS];
