@@ -35,6 +35,26 @@ typedef struct tn_model_size {
 #define TN_MODEL_SIZE_INIT \
   { sizeof(tn_model_size), NULL, NULL, 0, TN_MODEL_SIZE_MAX, 0 }
 
+/** A problem of a model that cannot be loaded. Strings and lists live during the call. */
+typedef struct tn_model_problem {
+  size_t size;              /**< sizeof(tn_model_problem) of the library */
+  const char *text;         /**< all of it, as a line */
+  const char *op, *domain;  /**< operator, NULL where it is about an input, an output or an opset */
+  int64_t opset;            /**< version of the domain that the file states; 0: none */
+  int64_t version, newest;  /**< of the operator's definitions: the one by which it is read, and the
+                               newest one known; 0: there is none */
+  const char *const *nodes; /**< names of the nodes: one, or all of an unsupported operator */
+  size_t n_nodes;
+  const char *reason;
+  const char *nearest; /**< what is supported instead; NULL: not known */
+} tn_model_problem;
+
+/** A receiver of problems. Calls nothing on the context. */
+typedef struct tn_model_problems {
+  void (*tell)(void *user, const tn_model_problem *problem); /**< NULL: there is none */
+  void *user;
+} tn_model_problems;
+
 /** A value of a file's graph: the name, and the type where the caller knows it (sizes that vary are
     -1). */
 typedef struct tn_model_value {
@@ -63,8 +83,8 @@ typedef struct tn_model_desc {
                            bound or equate; the message then does not name `sizes`. NULL: not
                            told */
   bool interpreted;     /**< run bindings by the interpreter: each operator is computed by its
-                           definition,     element after element, and nothing is compiled. Slow; compiled
-                           results are     compared with it (`tenon check`) */
+                           definition,     element after element, and nothing is compiled. Slow;
+                           compiled     results are     compared with it (`tenon check`) */
   /** names of values of the file's graph that are the outputs instead of those that it declares;
       nodes that they do not need are left out. Values that are no tensors (sequences) are left out
       too; of a model whose inputs decide on shapes they fail. NULL: the file's outputs */
@@ -75,12 +95,17 @@ typedef struct tn_model_desc {
      are constants of the file are TN_ERR_ARGUMENT. NULL: the file's inputs */
   const tn_model_value *inputs;
   size_t n_inputs; /**< length of `inputs` */
+  /** told of all problems of a graph that cannot be imported, where the message has the first one,
+     or as many as it holds: unsupported operators, and nodes, inputs and outputs that do not fit
+      together; what reads a result of a node with a problem has none of its own. Of a nested graph
+     or a function one problem of each node is told */
+  tn_model_problems problems;
 } tn_model_desc;
 
 /* clang-format off */
 #define TN_MODEL_DESC_INIT                                                                 \
   { sizeof(tn_model_desc), NULL, false, NULL, 0, NULL, TN_VARIANTS_AUTO, false, NULL, false, \
-    NULL, 0, NULL, 0 }
+    NULL, 0, NULL, 0, {NULL, NULL} }
 /* clang-format on */
 
 /** Loads a model file; `desc` NULL: INIT. The model belongs to the context until it is freed.

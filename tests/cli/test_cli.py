@@ -817,6 +817,111 @@ class Inspect(Case):
                 self.assertEqual(len(told["unsupported"]), 1)
                 self.assertFalse(told["unsupported"][0].startswith(str(path)))
 
+    def broken(self, nodes, inputs, opset=17, **kwargs):
+        """Makes a model whose outputs are those of all nodes."""
+        return model(self.file("broken.onnx"), nodes, inputs,
+                     [value(name, TensorProto.FLOAT, None) for n in nodes for name in n.output],
+                     opset=opset, **kwargs)
+
+    def test_all_problems_are_told_at_once(self):
+        node = helper.make_node
+        x, y = value("x", TensorProto.FLOAT, [2, 3]), value("y", TensorProto.FLOAT, [2, 5])
+        text = onnx.TensorProto(name="t", data_type=TensorProto.STRING, dims=[1],
+                                string_data=[b"a"])
+        cases = (
+            ("shapes, and what reads their results",
+             [node("MatMul", ["x", "y"], ["a"], "first"), node("Add", ["a", "x"], ["b"], "reads it"),
+              node("Concat", ["x", "y"], ["c"], "second", axis=0),
+              node("Transpose", ["x"], ["d"], "third", perm=[0, 0]),
+              node("Exp", ["x"], ["e"], "right")], [x, y], 17, {},
+             [("MatMul", "first", "3 is not 2"), ("Concat", "second", "shape 2x5"),
+              ("Transpose", "third", "axis 0 is listed twice")]),
+            ("operators, attributes, numbers of inputs",
+             [node("Gelu", ["x"], ["a"], "first", domain="other.domain"),
+              node("Exp", ["x"], ["b"], "second", nothing=1),
+              node("MatMul", ["x"], ["c"], "third"), node("Gelu", ["x"], ["d"], "fourth",
+                                                          domain="other.domain")], [x], 17, {},
+             [("Gelu", "first", "of this domain are not supported"),
+              ("Exp", "second", "unknown attribute 'nothing'"),
+              ("MatMul", "third", "expected 2 inputs, got 1")]),
+            ("types, ranks, old versions, constants",
+             [node("Scan", ["x"], ["a"], "first"), node("Neg", ["s"], ["b"]),
+              node("Neg", ["r"], ["c"]), node("Exp", ["t"], ["d"]), node("Abs", ["x"], ["e"])],
+             [x, value("s", TensorProto.STRING, [3]), value("r", TensorProto.FLOAT, None)], 8,
+             {"initializer": [text]},
+             [("Scan", "first", "older than the supported ones"),
+              (None, None, "constant 't' has type string"),
+              (None, None, "'s' has type string"), (None, None, "'r' is not a tensor of known rank")]))
+        for title, nodes, inputs, opset, more, expected in cases:
+            with self.subTest(title):
+                path = self.broken(nodes, inputs, opset, **more)
+                done = tenon("inspect", path, status=1)
+                told = json.loads(tenon("inspect", path, "--json", status=1).stdout)
+                self.assertEqual(len(told["problems"]), len(expected), told["problems"])
+                for p, line, (op, name, says) in zip(told["problems"], told["unsupported"], expected):
+                    self.assertEqual((p["operator"], p["nodes"][:1]), (op, [name] if name else []))
+                    self.assertIn(says, p["reason"])
+                    self.assertIn(f"  {line}\n", done.stdout)
+                    for part in (p["reason"], p["nearest"], op, name):
+                        self.assertIn(part or "", line)
+        self.assertIn("MatMul node 'first' (opset 17): ", tenon(
+            "inspect", self.broken(cases[0][1], [x, y]), status=1).stdout)
+
+    def test_the_nearest_supported_form_is_told(self):
+        x = value("x", TensorProto.FLOAT, [2, 3])
+        node = helper.make_node
+
+        def told(nodes, inputs, opset=17):
+            path = self.broken(nodes, inputs, opset)
+            return json.loads(tenon("inspect", path, "--json", status=1).stdout)["problems"]
+
+        gelu, scan = told([node("Gelu", ["x"], ["a"], domain="other.domain"),
+                           node("Scan", ["x"], ["b"])], [x], 8)
+        self.assertEqual((gelu["domain"], gelu["opset"], gelu["newest"]), ("other.domain", 3, None))
+        self.assertIn("ai.onnx has an operator of this name from opset 20 on", gelu["nearest"])
+        self.assertIn("supported from opset 9 on", scan["nearest"])
+        self.assertEqual((scan["opset"], scan["version"]), (8, None))
+        self.assertGreaterEqual(scan["newest"], 25)
+        kind, = told([node("Neg", ["s"], ["a"])], [value("s", TensorProto.COMPLEX64, [2])])
+        self.assertRegex(kind["nearest"], r"\Atypes are f32, .*bool, f16")
+        shape, = told([node("MatMul", ["x", "x"], ["a"])], [x])
+        self.assertEqual((shape["opset"], shape["version"], shape["newest"]), (17, 13, 13))
+        new, = told([node("Neg", ["x"], ["a"])], [x], 99)
+        self.assertIn("the newest supported opset is", new["reason"])
+
+    def test_minima_of_sizes_are_no_problems(self):
+        pool = helper.make_node("MaxPool", ["p"], ["q"], kernel_shape=[3, 3])
+        path = self.broken([pool, helper.make_node("MatMul", ["x", "x"], ["a"], "wrong")],
+                           [value("p", TensorProto.FLOAT, [1, 1, "h", "w"]),
+                            value("x", TensorProto.FLOAT, [2, 3])])
+        told = json.loads(tenon("inspect", path, "--json", status=1).stdout)
+        self.assertEqual([p["nodes"] for p in told["problems"]], [["wrong"]])
+
+    def test_elements_of_inputs_are_no_problems(self):
+        path = self.broken([helper.make_node("MatMul", ["x", "x"], ["a"], "wrong"),
+                            helper.make_node("Reshape", ["x", "s"], ["y"]),
+                            helper.make_node("Add", ["y", "x"], ["z"])],
+                           [value("x", TensorProto.FLOAT, [2, 3]), value("s", TensorProto.INT64, [2])])
+        told = json.loads(tenon("inspect", path, "--json", status=1).stdout)
+        self.assertEqual([p["nodes"] for p in told["problems"]], [["wrong"]])
+
+    def test_facts_and_variants(self):
+        told = lambda *args: json.loads(tenon("inspect", *args, "--json").stdout)
+        path = self.binary()
+        self.assertEqual(told(path)["facts"], [{"name": "n", "kind": "size", "of": ["a:0", "b:0"]}])
+        self.assertEqual(told(path)["variants"], "sizes")
+        text = tenon("inspect", path).stdout
+        self.assertIn("\nfacts      n (a:0, b:0)\nvariants   one for the sizes of the first run", text)
+        self.assertEqual((told(path, "--size=n=4")["facts"], told(path, "--size=n=4")["variants"]),
+                         ([], "one"))
+        path = model(self.file("m.onnx"), [helper.make_node("Reshape", ["x", "s"], ["y"])],
+                     [value("x", TensorProto.FLOAT, ["n", 3]), value("s", TensorProto.INT64, [2])],
+                     [value("y", TensorProto.FLOAT, ["a", "b"])])
+        self.assertEqual([f["kind"] for f in told(path)["facts"]], ["size", "elements"])
+        self.assertEqual(told(path)["variants"], "values")
+        self.assertIn("\nfacts      n (x:0), elements of s\nvariants   one for each set of elements",
+                      tenon("inspect", path).stdout)
+
     def test_operators_of_nested_graphs_count(self):
         inner = helper.make_graph([helper.make_node("Tanh", ["x"], ["z"])], "inner", [],
                                   [value("z", TensorProto.FLOAT, [3])])

@@ -38,6 +38,21 @@ typedef struct inspected_port {
 
 typedef VEC(inspected_port) inspected_ports;
 
+/** A problem, as tn_model_problem. */
+typedef struct problem {
+  const char *text, *op, *domain, *reason, *nearest;
+  int64_t opset, version, newest;
+  const char *const *nodes;
+  size_t n_nodes;
+} problem;
+
+/** A fact: a size, or the elements of an input, which a run tells and variants are compiled for. */
+typedef struct fact {
+  const char *name;
+  bool is_size;
+  option_list places; /* "x:0"; of elements: the input */
+} fact;
+
 /** A varying size. */
 typedef struct size_bounds {
   const char *name;
@@ -52,8 +67,10 @@ typedef struct inspection {
   tn_model_file_info info;
   inspected_ports inputs, outputs;
   VEC(size_bounds) varying; /* sizes of the inputs */
-  VEC(const char *) unsupported;
-  bool has_failed; /* to load, although all operators are supported */
+  VEC(fact) facts;
+  VEC(const char *) unsupported; /* operators */
+  VEC(problem) problems;
+  bool is_told; /* a failure to load is among the problems */
   bool has_memory;
   tn_memory memory; /* of runs */
   bool is_partial;  /* external data is missing, so only operators were checked */
@@ -145,13 +162,66 @@ static void list_varying_sizes(inspection *x, const tn_model *m) {
     }
 }
 
+/** Lists sizes by their variables, then the inputs whose elements decide. */
+static void list_facts(inspection *x, const tn_model *m) {
+  arena *a = &x->c->arena;
+  tn_port port = TN_PORT_INIT;
+  for (size_t i = 0; tn_model_port(m, TN_PORT_INPUT, i, &port) == TN_OK; i++)
+    for (int32_t k = 0; k < port.type.shape.rank; k++) {
+      if (port.variable[k] < 0) continue;
+      while (x->facts.n <= (size_t)port.variable[k])
+        vec_push(a, &x->facts, (fact){.name = port.sizes[k], .is_size = true});
+      vec_push(a, &x->facts.at[port.variable[k]].places,
+               arena_printf(a, "%s:%d", port.name, (int)k));
+    }
+  for (size_t i = 0; tn_model_port(m, TN_PORT_INPUT, i, &port) == TN_OK; i++) {
+    if (!port.is_deciding) continue;
+    vec_push(a, &x->facts, (fact){.name = port.name});
+    vec_push(a, &vec_last(&x->facts).places, port.name);
+  }
+}
+
 /* Checking. */
 
-static void add_unsupported(inspection *x, const char *lines) {
+static const char *copy_text(arena *a, const char *text) {
+  return text ? arena_printf(a, "%s", text) : NULL;
+}
+
+/** Keeps a problem, in the arena, which raises. */
+static void keep_problem(void *arg) {
+  void **pair = arg;
+  inspection *x = pair[0];
+  const tn_model_problem *p = pair[1];
+  arena *a = &x->c->arena;
+  const char **nodes = arena_alloc(a, (p->n_nodes + 1) * sizeof *nodes);
+  for (size_t i = 0; i < p->n_nodes; i++) nodes[i] = copy_text(a, p->nodes[i]);
+  problem made = {copy_text(a, p->text),
+                  copy_text(a, p->op),
+                  copy_text(a, p->domain),
+                  copy_text(a, p->reason),
+                  copy_text(a, p->nearest),
+                  p->opset,
+                  p->version,
+                  p->newest,
+                  nodes,
+                  p->n_nodes};
+  vec_push(a, &x->problems, made);
+}
+
+/** Called by the library, through which nothing may be raised. */
+static void tell_problem(void *user, const tn_model_problem *p) {
+  inspection *x = user;
+  void *pair[] = {x, (void *)p};
+  if (diag_catch(&x->c->diag, keep_problem, pair) == TN_OK) x->is_told = true;
+}
+
+/** Adds a failure that is not among the problems, line by line. */
+static void add_failure(inspection *x, const char *lines) {
   arena *a = &x->c->arena;
   for (const char *line = lines; *line;) {
     size_t n = strcspn(line, "\n");
-    vec_push(a, &x->unsupported, arena_printf(a, "%.*s", (int)n, line));
+    const char *text = arena_printf(a, "%.*s", (int)n, line);
+    vec_push(a, &x->problems, (problem){.text = text, .reason = text});
     line += n + (line[n] == '\n');
   }
 }
@@ -181,6 +251,7 @@ static void check_by_loading(inspection *x) {
   else if (!(c->context = tn_open(&desc)))
     diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
   command_check_context(c);
+  x->desc.problems = (tn_model_problems){tell_problem, x};
   tn_status s = load_model(c, &x->desc, x->bytes.is_copy ? &x->bytes : NULL, &m);
   load_model_advise(c, &x->desc);
   if (s == TN_ERR_MEMORY) command_check_status(c, s);
@@ -189,11 +260,13 @@ static void check_by_loading(inspection *x) {
     correct_ports(x, m, TN_PORT_INPUT, &x->inputs);
     correct_ports(x, m, TN_PORT_OUTPUT, &x->outputs);
     list_varying_sizes(x, m);
+    list_facts(x, m);
   }
   if (s == TN_OK && o->memory) measure_memory(x, m);
-  if (s == TN_OK || x->is_partial) return;
-  add_unsupported(x, tn_message(c->context));
-  x->has_failed = true;
+  for (size_t i = 0; x->is_partial && i < x->unsupported.n; i++)
+    add_failure(x, x->unsupported.at[i]);
+  if (s == TN_OK || x->is_partial || x->is_told) return;
+  add_failure(x, tn_message(c->context));
 }
 
 static void read_model(void *arg) {
@@ -209,7 +282,7 @@ static void read_model(void *arg) {
   list_ports(x, TN_PORT_OUTPUT, &x->outputs);
   for (size_t i = 0; tn_model_file_unsupported(x->file, i, &line) == TN_OK; i++)
     vec_push(&x->c->arena, &x->unsupported, line);
-  if (!x->unsupported.n) check_by_loading(x);
+  check_by_loading(x);
 }
 
 /* Text. */
@@ -247,6 +320,34 @@ static void print_varying_sizes(inspection *x) {
     if (s->max < TN_MODEL_SIZE_MAX) printf("%" PRId64, s->max);
   }
   if (x->varying.n) puts("");
+}
+
+static const char *variants_word(const inspection *x) {
+  size_t n = x->facts.n;
+  return !n ? "one" : x->facts.at[n - 1].is_size ? "sizes" : "values";
+}
+
+/** Prints the facts that variants are compiled for: "facts      batch (x:0, y:0), elements of s".
+ */
+static void print_facts(inspection *x) {
+  arena *a = &x->c->arena;
+  size_t n = x->facts.n;
+  for (size_t i = 0; i < n; i++) {
+    const fact *f = &x->facts.at[i];
+    printf("%s%s%s", i ? ", " : "facts      ", f->is_size ? "" : "elements of ",
+           text_escape(a, f->name));
+    for (size_t k = 0; f->is_size && k < f->places.n; k++)
+      printf("%s%s", k ? ", " : " (", text_escape(a, f->places.at[k]));
+    if (f->is_size) printf(")");
+  }
+  if (n) puts("");
+  bool is_late = n && !x->facts.at[n - 1].is_size;
+  if (!x->problems.n && !x->is_partial)
+    printf("variants   %s\n",
+           !n ? "one"
+           : is_late
+               ? "one for each set of elements, which is compiled when a run first has it"
+               : "one for the sizes of the first run, then others with those open that change");
 }
 
 static void print_opsets(inspection *x) {
@@ -296,13 +397,15 @@ static void print_text(inspection *x) {
   print_ports(x, "inputs", &x->inputs);
   print_ports(x, "outputs", &x->outputs);
   print_varying_sizes(x);
+  print_facts(x);
   print_operators(x);
-  if (!x->unsupported.n && !x->is_partial) puts("supported  yes");
-  if (x->is_partial) puts("supported  all operators; other checks need the files of external data");
-  if (x->unsupported.n)
-    puts(x->has_failed ? "not loaded, although all operators are supported" : "not supported");
-  for (size_t i = 0; i < x->unsupported.n; i++)
-    printf("  %s\n", text_escape(a, x->unsupported.at[i]));
+  if (!x->problems.n && !x->is_partial) puts("supported  yes");
+  if (x->is_partial && !x->problems.n)
+    puts("supported  all operators; other checks need the files of external data");
+  if (x->problems.n)
+    puts(x->unsupported.n ? "not supported" : "not loaded, although all operators are supported");
+  for (size_t i = 0; i < x->problems.n; i++)
+    printf("  %s\n", text_escape(a, x->problems.at[i].text));
 }
 
 /* JSON. */
@@ -361,6 +464,41 @@ static json_t *json_varying_sizes(inspection *x) {
   return list;
 }
 
+static json_t *json_facts(inspection *x) {
+  arena *a = &x->c->arena;
+  json_t *list = json_array();
+  for (size_t i = 0; i < x->facts.n; i++) {
+    const fact *f = &x->facts.at[i];
+    json_t *places = json_array();
+    for (size_t k = 0; k < f->places.n; k++)
+      json_array_append_new(places, text_json(a, f->places.at[k]));
+    json_array_append_new(list, json_pack("{s:o, s:s, s:o}", "name", text_json(a, f->name), "kind",
+                                          f->is_size ? "size" : "elements", "of", places));
+  }
+  return list;
+}
+
+static json_t *json_version(int64_t version) {
+  return version ? json_integer(version) : json_null();
+}
+
+static json_t *json_problems(inspection *x) {
+  arena *a = &x->c->arena;
+  json_t *list = json_array();
+  for (size_t i = 0; i < x->problems.n; i++) {
+    const problem *p = &x->problems.at[i];
+    json_t *nodes = json_array();
+    for (size_t k = 0; k < p->n_nodes; k++) json_array_append_new(nodes, text_json(a, p->nodes[k]));
+    json_array_append_new(
+        list, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "nodes", nodes, "operator",
+                        text_json(a, p->op), "domain", text_json(a, p->domain), "opset",
+                        json_version(p->opset), "version", json_version(p->version), "newest",
+                        json_version(p->newest), "reason", text_json(a, p->reason), "nearest",
+                        text_json(a, p->nearest)));
+  }
+  return list;
+}
+
 static json_t *json_memory(const tn_memory *m) {
   return json_pack("{s:I, s:I, s:I, s:I, s:I}", "inputs", (json_int_t)m->inputs, "outputs",
                    (json_int_t)m->outputs, "weights", (json_int_t)m->values, "scratch",
@@ -371,19 +509,20 @@ static void print_json(inspection *x) {
   arena *a = &x->c->arena;
   const tn_model_file_info *f = &x->info;
   json_t *unsupported = json_array();
-  for (size_t i = 0; i < x->unsupported.n; i++)
-    json_array_append_new(unsupported, text_json(a, x->unsupported.at[i]));
+  for (size_t i = 0; i < x->problems.n; i++)
+    json_array_append_new(unsupported, text_json(a, x->problems.at[i].text));
   json_t *parameters = json_pack("{s:I, s:I, s:I, s:I}", "tensors", (json_int_t)f->tensors,
                                  "elements", (json_int_t)f->elements, "bytes", (json_int_t)f->bytes,
                                  "external", (json_int_t)f->external);
-  json_t *all =
-      json_pack("{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:s}", "model",
-                text_json(a, x->c->operand), "ir_version", (json_int_t)f->ir_version, "producer",
-                text_json(a, f->producer), "producer_version", text_json(a, f->producer_version),
-                "opsets", json_opsets(x), "inputs", json_ports(x, &x->inputs), "outputs",
-                json_ports(x, &x->outputs), "sizes", json_varying_sizes(x), "parameters",
-                parameters, "nodes", (json_int_t)f->nodes, "operators", json_operators(x),
-                "unsupported", unsupported, "checked", x->is_partial ? "operators" : "all");
+  json_t *all = json_pack(
+      "{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:I, s:o, s:o, s:o, s:s}", "model",
+      text_json(a, x->c->operand), "ir_version", (json_int_t)f->ir_version, "producer",
+      text_json(a, f->producer), "producer_version", text_json(a, f->producer_version), "opsets",
+      json_opsets(x), "inputs", json_ports(x, &x->inputs), "outputs", json_ports(x, &x->outputs),
+      "sizes", json_varying_sizes(x), "facts", json_facts(x), "variants", variants_word(x),
+      "parameters", parameters, "nodes", (json_int_t)f->nodes, "operators", json_operators(x),
+      "unsupported", unsupported, "problems", json_problems(x), "checked",
+      x->is_partial ? "operators" : "all");
   if (x->has_memory) json_object_set_new(all, "memory", json_memory(&x->memory));
   text_json_print(a, all);
 }
@@ -408,7 +547,7 @@ static int act(command *c) {
   tn_model_file_free(x.file);
   file_map_close(&x.bytes);
   if (s != TN_OK) diag_rethrow(&c->diag);
-  return x.unsupported.n ? EXIT_FAILED : EXIT_DONE;
+  return x.problems.n ? EXIT_FAILED : EXIT_DONE;
 }
 
 const verb verb_inspect = {
@@ -419,12 +558,15 @@ const verb verb_inspect = {
                 "tenon inspect model.onnx --size batch=8 --memory\n"
                 "tenon inspect model.onnx --json",
     .about =
-        "The exit status is 1 if the model is not supported. Unsupported operators are all listed\n"
-        "at once; if there are none, the model is loaded, and the error of loading is printed.\n"
+        "The exit status is 1 if the model is not supported. All problems are listed at once:\n"
+        "unsupported operators with the nearest supported form, and nodes, inputs and outputs "
+        "that\n"
+        "do not fit together. Nodes that read a result of a node with a problem are not checked.\n"
         "Without its files of external data, only operators are checked. Counts of operators\n"
         "include nested graphs and functions. Shapes are those of the file or, with --size, of\n"
         "the constrained model. If the file declares a wrong type of an output, both types are\n"
-        "printed.\n\n"
+        "printed. Facts are what variants are compiled for: sizes of inputs, and inputs whose\n"
+        "elements decide on shapes or branches.\n\n"
         "--memory compiles kernels without running them. Varying sizes are the smallest allowed,\n"
         "at least 1, unless --size sets them. Weights stay in the file if the device can read\n"
         "them there; the program and its kernels need further memory.\n\n"
@@ -433,7 +575,11 @@ const verb verb_inspect = {
         "unknown rank), and declared (text) if the file declares another type; sizes that vary,\n"
         "each with name, min and max (given, needed, or the largest there are); parameters with\n"
         "tensors, elements, bytes, external (number of tensors in external files); nodes;\n"
-        "operators (counts by name); unsupported (lines of text); checked (all, or operators if\n"
+        "operators (counts by name); facts (name, kind: size or elements, of: inputs or their\n"
+        "axes); variants (one, sizes or values, by which they differ); unsupported (lines of\n"
+        "text); problems (nodes, operator, domain, opset, version: of the operator's definition,\n"
+        "newest: known one, reason, nearest: supported form; null if unknown); checked (all, or "
+        "operators if\n"
         "files of external data are missing). With --memory also memory: inputs, outputs,\n"
         "weights, scratch (values between steps) and total, in bytes.",
     .options = options,

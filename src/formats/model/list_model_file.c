@@ -182,13 +182,9 @@ static void list_nodes(tn_model_file *f) {
 /* Unsupported parts. */
 
 static void list_unsupported(tn_model_file *f) {
-  str report = str_new(&f->arena);
-  report_unsupported_operators(f->model, &report);
-  for (const char *at = str_text(&report); *at;) {
-    size_t n = strcspn(at, "\n");
-    vec_push(&f->arena, &f->unsupported, arena_printf(&f->arena, "%.*s", (int)n, at));
-    at += n + (at[n] == '\n');
-  }
+  const importer_problems all = list_unsupported_operators(f->model, &f->arena);
+  for (size_t i = 0; i < all.n; i++)
+    vec_push(&f->arena, &f->unsupported, importer_problem_text(&f->arena, &all.at[i]));
 }
 
 /* Public interface. */

@@ -207,9 +207,56 @@ static void import_nodes(void *arg) {
   import_graph(&j->importer, j->request->file->onnx);
 }
 
+/** Prepares an import of the file. */
+static void init_importer(model_import *j, import *im) {
+  im->b = (builder){.ir = j->ir, .arena = &j->work, .diag = j->d};
+  im->callbacks = (importer_callbacks){add_input, add_weight, j};
+  im->size_constraints = j->request->sizes;
+  im->n_size_constraints = j->request->n_sizes;
+  im->is_told = j->request->is_told;
+  im->leaves_out_sequences = j->request->leaves_out_sequences;
+  im->given = j->request->values;
+  im->n_given = j->request->n_values;
+  im->given_sizes = j->request->input_sizes;
+}
+
+static void find_problems(void *arg) {
+  model_import *j = arg;
+import im = {.model = NULL };
+  init_importer(j, &im);
+  import_find_problems(&im, j->request->file->onnx);
+  for (size_t i = 0; i < im.problems.n; i++) {
+    const importer_problem *p = &im.problems.at[i];
+    const tn_model_problem told = {.size = sizeof told,
+                                   .text = importer_problem_text(&j->work, p),
+                                   .op = p->op,
+                                   .domain = p->domain,
+                                   .opset = p->opset,
+                                   .version = p->version,
+                                   .newest = p->newest,
+                                   .nodes = p->nodes.at,
+                                   .n_nodes = p->nodes.n,
+                                   .reason = p->reason,
+                                   .nearest = p->nearest};
+    j->request->problems->tell(j->request->problems->user, &told);
+  }
+}
+
+/** Tells all problems of a file that cannot be imported; the failure remains the first one. */
+static void tell_problems(model_import *j) {
+  const tn_model_problems *to = j->request->problems;
+  tn_failure first = j->d->failure;
+  if (!to || !to->tell || first.status == TN_ERR_MEMORY || first.status == TN_ERR_ARGUMENT) return;
+  diag_clear(j->d);
+  if (diag_catch(j->d, find_problems, j) != TN_ERR_MEMORY) j->d->failure = first;
+}
+
 /** Keeps the inputs alone where nodes depend on their values. */
 static void settle_late(model_import *j) {
-  if (!importer_lacks_values(&j->importer)) diag_rethrow(j->d);
+  if (!importer_lacks_values(&j->importer)) {
+    tell_problems(j);
+    diag_rethrow(j->d);
+  }
   diag_clear(j->d);
   j->importer.outputs.n = 0;
   j->g->is_late = true;
@@ -226,16 +273,7 @@ static void list_deciding(model_import *j) {
 
 static void import_body(void *arg) {
   model_import *j = arg;
-  import *im = &j->importer;
-  im->b = (builder){.ir = j->ir, .arena = &j->work, .diag = j->d};
-  im->callbacks = (importer_callbacks){add_input, add_weight, j};
-  im->size_constraints = j->request->sizes;
-  im->n_size_constraints = j->request->n_sizes;
-  im->is_told = j->request->is_told;
-  im->leaves_out_sequences = j->request->leaves_out_sequences;
-  im->given = j->request->values;
-  im->n_given = j->request->n_values;
-  im->given_sizes = j->request->input_sizes;
+  init_importer(j, &j->importer);
   if (diag_catch(j->d, import_nodes, j) != TN_OK) settle_late(j);
   add_ports(j);
   list_deciding(j);

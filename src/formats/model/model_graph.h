@@ -67,6 +67,7 @@ typedef struct model_graph_request {
   size_t n_values;
   const importer_sizes *input_sizes; /* of a run; NULL: open */
   bool leaves_out_sequences;         /* among outputs */
+  const tn_model_problems *problems; /* told of a failure's problems; NULL: nobody is */
   bool is_told;                      /* the caller says itself how sizes are constrained */
   bool blames_sizes;                 /* set: constraints may avoid the failure */
 } model_graph_request;

@@ -19,6 +19,7 @@ typedef struct graph_import {
   import *m;
   const onnx_node *node;   /* being imported; NULL: none */
   const onnx_value *input; /* being checked; NULL: none */
+  bool restarts;           /* finding problems: a minimum was raised */
 } graph_import;
 
 static dtype check_dtype(import *m, int number, const char *kind, const char *name) {
@@ -101,6 +102,10 @@ static const importer_value *find_value(import *m, const char *name) {
   const importer_value *x = string_map_get(&m->values, name);
   size_t first = m->call ? m->call->first_graph : 0;
   for (size_t i = m->enclosing.n; !x && i-- > first;) x = string_map_get(&m->enclosing.at[i], name);
+  if (x && x->is_left_out) {
+    m->meets_problem = true;
+    diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "'%.200s' was left out", name);
+  }
   if (!x)
     diag_raise(m->b.diag, TN_ERR_FORMAT,
                "'%.200s' is used before it is defined; nodes must be in topological order", name);
@@ -236,11 +241,12 @@ static void check_names_differ(import *m, const onnx_values *list, const char *k
   }
 }
 
+static void add_initializer(import *m, const onnx_tensor *t) {
+  define_value(m, t->name, (importer_value){.v = import_constant(m, t), .kind = "initializer"});
+}
+
 static void add_initializers(import *m, const onnx_graph *g) {
-  for (size_t i = 0; i < g->initializers.n; i++) {
-    const onnx_tensor *t = g->initializers.at[i];
-    define_value(m, t->name, (importer_value){.v = import_constant(m, t), .kind = "initializer"});
-  }
+  for (size_t i = 0; i < g->initializers.n; i++) add_initializer(m, g->initializers.at[i]);
 }
 
 /** Before IR version 4 each initializer is also an input, with a default value; such inputs are
@@ -470,6 +476,17 @@ static bool is_tensor(const import *m, const char *name) {
   return !x || (x->v.node && !importer_find_sequence(m, x->v) && x->v.node->rank <= TN_MAX_RANK);
 }
 
+/** Adds an output of the main graph. */
+static void add_output(graph_import *k, const onnx_value *port) {
+  import *m = k->m;
+  value v = find_result(m, port->name);
+  if (importer_find_sequence(m, v))
+    diag_raise(m->b.diag, TN_ERR_UNSUPPORTED,
+               "output '%.200s' is a sequence or an absent optional value", port->name);
+  check_rank(m, "output", port->name, v.node->rank, TN_MAX_RANK);
+  vec_push(m->b.arena, &m->outputs, (importer_port){port, v.node});
+}
+
 static void import_main_graph(void *arg) {
   graph_import *k = arg;
   import *m = k->m;
@@ -481,13 +498,7 @@ static void import_main_graph(void *arg) {
   for (size_t i = 0; i < g->outputs.n; i++) {
     const onnx_value *port = &g->outputs.at[i];
     if (m->leaves_out_sequences && !is_tensor(m, port->name)) continue;
-    value v = find_result(m, port->name);
-    const node *n = v.node;
-    if (importer_find_sequence(m, v))
-      diag_raise(m->b.diag, TN_ERR_UNSUPPORTED,
-                 "output '%.200s' is a sequence or an absent optional value", port->name);
-    check_rank(m, "output", port->name, n->rank, TN_MAX_RANK);
-    vec_push(m->b.arena, &m->outputs, (importer_port){port, n});
+    add_output(k, port);
   }
 }
 
@@ -616,8 +627,11 @@ bool importer_lacks_values(const import *m) {
 }
 
 void import_graph(import *m, const onnx_model *model) {
-  str report = str_new(m->b.arena);
-  report_unsupported_operators(model, &report);
+  arena *a = m->b.arena;
+  str report = str_new(a);
+  const importer_problems problems = list_unsupported_operators(model, a);
+  for (size_t i = 0; i < problems.n; i++)
+    str_addf(&report, "%s\n", importer_problem_text(a, &problems.at[i]));
   if (report.n) fail_unsupported(m, &report);
   m->model = model;
   m->opsets = &model->opsets;
@@ -633,4 +647,139 @@ void import_graph(import *m, const onnx_model *model) {
   if (d->status == TN_ERR_ARGUMENT)
     d->status = TN_ERR_FORMAT; /* an argument error of an operation */
   diag_rethrow(d);
+}
+
+/* Problems: whatever fails is left out, and so is what reads it. */
+
+typedef enum problem_part {
+  PART_NAMES,
+  PART_WEIGHT,
+  PART_INPUT,
+  PART_NODE,
+  PART_OUTPUT
+} problem_part;
+
+/** The import of one part of the main graph. */
+typedef struct part_import {
+  graph_import *k;
+  problem_part part;
+  const onnx_tensor *weight;
+  const onnx_value *port;
+  const onnx_node *node;
+} part_import;
+
+static void import_part(void *arg) {
+  part_import *j = arg;
+  import *m = j->k->m;
+  const onnx_graph *g = m->model->graph;
+  switch (j->part) {
+  case PART_NAMES:
+    check_names_differ(m, &g->inputs, "inputs");
+    check_names_differ(m, &g->outputs, "outputs");
+    if (!g->outputs.n) diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "the graph has no outputs");
+    break;
+  case PART_WEIGHT: add_initializer(m, j->weight); break;
+  case PART_INPUT: add_input(j->k, j->port); break;
+  case PART_NODE: add_node(m, j->node); break;
+  case PART_OUTPUT: add_output(j->k, j->port); break;
+  }
+}
+
+static void leave_out(import *m, const char *name) {
+  if (*name && !string_map_get(&m->values, name))
+    define_value(m, name, (importer_value){.kind = "input", .is_left_out = true});
+}
+
+/** The reason of a failure that is a problem of its own; NULL: the part reads what was left out, is
+    listed with its operator, or waits for values of inputs. */
+static const char *own_problem(import *m, const part_import *j) {
+  bool is_of_operator = j->node && onnx_unsupported_reason(m->model, m->opsets, j->node);
+  if (m->meets_problem || is_of_operator || (j->node && importer_lacks_values(m))) return NULL;
+  bool may_be_sizes = m->b.diag->status == TN_ERR_SHAPE || m->b.diag->status == TN_ERR_UNSUPPORTED;
+  if (j->node && may_be_sizes && suggest_size_constraints(m, j->node)) m->blames_sizes = true;
+  const char *text = m->b.diag->text;
+  return j->k->input ? arena_printf(m->b.arena, "input '%.200s': %s", j->k->input->name, text)
+                     : arena_printf(m->b.arena, "%s", text);
+}
+
+/** The types that inputs and constants may have, if this one is none of them. */
+static const char *supported_types(arena *a, int32_t number) {
+  str s = str_new(a);
+  if (number == ONNX_UNDEFINED || dtype_is_data((dtype)number)) return NULL;
+  for (int i = ONNX_F32; i <= ONNX_F6E3M2; i++)
+    if (dtype_is_data((dtype)i)) str_addf(&s, "%s%s", s.n ? ", " : "", onnx_dtype_name(i));
+  return arena_printf(a, "types are %s", str_text(&s));
+}
+
+/** Imports a part of the main graph; notes the problem if it fails. */
+static void try_part(graph_import *k, part_import j) {
+  import *m = k->m;
+  arena *a = m->b.arena;
+  j.k = k;
+  m->meets_problem = false;
+  reset_queries(m);
+  if (diag_catch(m->b.diag, import_part, &j) == TN_OK) return;
+  if (m->b.diag->status == TN_ERR_MEMORY) diag_rethrow(m->b.diag);
+  k->node = j.node;
+  if (j.node && raise_minimum(m, k)) { /* the graph is imported again */
+    k->restarts = true;
+    diag_rethrow(m->b.diag);
+  }
+  const char *reason = own_problem(m, &j);
+  importer_problem p = {.reason = reason};
+  bool is_tensor = j.port && j.port->type.kind == ONNX_TYPE_TENSOR;
+  if (j.part == PART_INPUT && is_tensor) p.nearest = supported_types(a, j.port->type.dtype);
+  if (j.weight) p.nearest = supported_types(a, j.weight->dtype);
+  if (j.node && reason) p = importer_problem_of_node(a, m->opsets, j.node, reason);
+  if (reason) vec_push(a, &m->problems, p);
+  if (j.part == PART_INPUT) leave_out(m, j.port->name);
+  if (j.weight) leave_out(m, j.weight->name);
+  for (size_t i = 0; j.node && i < j.node->outputs.n; i++) leave_out(m, j.node->outputs.at[i]);
+  k->input = NULL;
+  diag_clear(m->b.diag);
+}
+
+static void import_parts(void *arg) {
+  graph_import *k = arg;
+  const onnx_graph *g = k->m->model->graph;
+  input_sizes_read(k->m);
+  try_part(k, (part_import){.part = PART_NAMES});
+  for (size_t i = 0; i < g->initializers.n; i++)
+    try_part(k, (part_import){.part = PART_WEIGHT, .weight = g->initializers.at[i]});
+  for (size_t i = 0; i < g->inputs.n; i++)
+    if (!string_map_get(&k->m->values, g->inputs.at[i].name))
+      try_part(k, (part_import){.part = PART_INPUT, .port = &g->inputs.at[i]});
+  for (size_t i = 0; i < g->nodes.n; i++)
+    try_part(k, (part_import){.part = PART_NODE, .node = &g->nodes.at[i]});
+  for (size_t i = 0; i < g->outputs.n; i++)
+    try_part(k, (part_import){.part = PART_OUTPUT, .port = &g->outputs.at[i]});
+}
+
+/** Imports all parts, again with higher minima of sizes as long as operators need them. */
+static void find_problems_of_parts(import *m, const importer_problems *of_operators) {
+  graph_import k = {.m = m, .restarts = true};
+  while (k.restarts) {
+    k = (graph_import){.m = m};
+    m->problems.n = 0;
+    for (size_t i = 0; i < of_operators->n; i++)
+      vec_push(m->b.arena, &m->problems, of_operators->at[i]);
+    if (diag_catch(m->b.diag, import_parts, &k) == TN_OK) return;
+    if (!k.restarts) diag_rethrow(m->b.diag);
+    diag_clear(m->b.diag);
+    reset_import(m);
+  }
+}
+
+void import_find_problems(import *m, const onnx_model *model) {
+  m->model = model;
+  m->opsets = &model->opsets;
+  const importer_problems operators = list_unsupported_operators(model, m->b.arena);
+  m->separates_names = input_sizes_share_names(m);
+  find_problems_of_parts(m, &operators);
+  if (!m->separates_names || m->problems.n == operators.n) return;
+  m->separates_names = false;
+  m->least = m->bounded = (string_map){0};
+  m->n_raises = 0;
+  reset_import(m);
+  find_problems_of_parts(m, &operators);
 }

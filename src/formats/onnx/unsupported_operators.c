@@ -1,8 +1,9 @@
-/* Report of the operators and operator versions of a model that the importer does not support: one
-   line for each operator, with the reason and the names of its first nodes. Covers the bodies of
-   loops and functions, so that one attempt shows everything that a model needs. */
+/* Lists the operators and operator versions of a model that the importer does not support, with the
+   reason, the nearest supported form and the nodes of each. Covers the bodies of loops and
+   functions, so that one attempt shows everything that a model needs. */
 #include "formats/onnx/ops/op_table.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { NAMES_SHOWN = 3 };
@@ -62,43 +63,90 @@ typedef struct listed_node {
   const onnx_opsets *opsets;
 } listed_node;
 
-/** An unsupported operator and its nodes. */
-typedef struct unsupported_op {
-  const onnx_node *first;
-  int64_t opset; /* of its domain */
-  const char *reason;
-  str nodes;    /* the names of the first ones */
-  size_t count; /* of all its nodes */
-} unsupported_op;
+/* Nearest supported forms. */
 
-typedef VEC(unsupported_op *) unsupported_ops;
-
-/** Finds the entry of a node's operator, or adds it. */
-static unsupported_op *find_or_add(arena *a, string_map *seen, unsupported_ops *all,
-                                   const listed_node *l, const char *reason) {
-  const onnx_node *n = l->node;
-  const char *domain = is_default_domain(n->domain) ? "" : n->domain;
-  const char *key = arena_printf(a, "%s\n%s\n%s", domain, n->op_type, n->overload);
-  unsupported_op *u = string_map_get(seen, key);
-  if (u) return u;
-  u = arena_copy(a,
-                 &(unsupported_op){.first = n,
-                                   .opset = onnx_opset_of_domain(l->opsets, n->domain),
-                                   .reason = reason,
-                                   .nodes = str_new(a)},
-                 sizeof *u);
-  string_map_set(a, seen, key, u);
-  vec_push(a, all, u);
-  return u;
+/** The first or the newest version of an operator in the table. */
+static int64_t end_version(const onnx_op *row, bool newest) {
+  int64_t end = 0;
+  for (const char *text = row->versions; *text;) {
+    char *next;
+    int64_t version = strtoll(text, &next, 10);
+    if (!end || (newest ? version > end : version < end)) end = version;
+    text = *next ? next + 1 : next;
+  }
+  return end;
 }
 
-static void report_operator(str *report, const unsupported_op *u) {
-  const char *domain = u->first->domain, *overload = u->first->overload;
-  str_addf(report, "%.100s%s%.100s (%.200s, opset %lld): %s: node%s", u->first->op_type,
-           *overload ? ":" : "", overload, is_default_domain(domain) ? "ai.onnx" : domain,
-           (long long)u->opset, u->reason, str_text(&u->nodes));
-  if (u->count > NAMES_SHOWN) str_addf(report, " and %zu more", u->count - NAMES_SHOWN);
-  str_add(report, "\n");
+/** The nearest form of an operator that is not supported; NULL: none is known. */
+static const char *nearest_form(arena *a, const onnx_node *n) {
+  const onnx_op *row = op_table_find(n->domain, n->op_type);
+  const onnx_op *other = op_table_find_elsewhere(n->domain, n->op_type);
+  if (row)
+    return arena_printf(a, "supported from opset %lld on", (long long)end_version(row, false));
+  if (other)
+    return arena_printf(a, "%s has an operator of this name from opset %lld on",
+                        *other->domain ? other->domain : "ai.onnx",
+                        (long long)end_version(other, false));
+  return NULL;
+}
+
+importer_problem importer_problem_of_node(arena *a, const onnx_opsets *opsets, const onnx_node *n,
+                                          const char *reason) {
+  const onnx_op *row = op_table_find(n->domain, n->op_type);
+  importer_problem p = {.op = n->op_type,
+                        .domain = is_default_domain(n->domain) ? "ai.onnx" : n->domain,
+                        .opset = onnx_opset_of_domain(opsets, n->domain),
+                        .newest = row ? end_version(row, true) : 0,
+                        .reason = reason};
+  p.version = row ? op_table_version(row, p.opset) : 0;
+  vec_push(a, &p.nodes, onnx_node_name(n));
+  return p;
+}
+
+/* Lists. */
+
+typedef struct operator_list {
+  string_map index; /* of an operator's problem, + 1 */
+  importer_problems all;
+} operator_list;
+
+/** Notes a node of an operator that is not supported. */
+static void note_operator(operator_list *k, arena *a, const listed_node *l, const char *reason) {
+  const onnx_node *n = l->node;
+  const char *domain = is_default_domain(n->domain) ? "" : n->domain;
+  const char *op = *n->overload ? arena_printf(a, "%s:%s", n->op_type, n->overload) : n->op_type;
+  const char *key = arena_printf(a, "%s\n%s", domain, op);
+  size_t number = (size_t)(uintptr_t)string_map_get(&k->index, key);
+  if (number) {
+    vec_push(a, &k->all.at[number - 1].nodes, onnx_node_name(n));
+    return;
+  }
+  importer_problem p = importer_problem_of_node(a, l->opsets, n, reason);
+  p.is_of_operator = true;
+  p.op = op;
+  p.nearest = nearest_form(a, n);
+  vec_push(a, &k->all, p);
+  string_map_set(a, &k->index, key, (void *)(uintptr_t)k->all.n);
+}
+
+static const char *operator_problem_text(arena *a, const importer_problem *p) {
+  str s = str_new(a);
+  str_addf(&s, "%.200s (%.200s, opset %lld): %s%s%s: node", p->op, p->domain, (long long)p->opset,
+           p->reason, p->nearest ? "; " : "", p->nearest ? p->nearest : "");
+  for (size_t i = 0; i < p->nodes.n && i < NAMES_SHOWN; i++)
+    str_addf(&s, "%s '%.200s'", i ? "," : "", p->nodes.at[i]);
+  if (p->nodes.n > NAMES_SHOWN) str_addf(&s, " and %zu more", p->nodes.n - NAMES_SHOWN);
+  return str_text(&s);
+}
+
+const char *importer_problem_text(arena *a, const importer_problem *p) {
+  if (p->is_of_operator) return operator_problem_text(a, p);
+  if (!p->op)
+    return arena_printf(a, "%s%s%s", p->reason, p->nearest ? "; " : "",
+                        p->nearest ? p->nearest : "");
+  return arena_printf(a, "%.100s node '%.200s' (opset %lld): %s%s%s", p->op, p->nodes.at[0],
+                      (long long)p->opset, p->reason, p->nearest ? "; " : "",
+                      p->nearest ? p->nearest : "");
 }
 
 typedef struct node_lister {
@@ -133,32 +181,28 @@ static void list_function(node_lister *l, const onnx_node *call) {
   list_nodes(l, &f->nodes, &f->opsets);
 }
 
-/** Reports opsets that are newer than the operators here, once each. */
-static void report_new_opsets(str *report, const node_lister *l) {
+/** Notes opsets that are newer than the operators here, once each. */
+static void note_new_opsets(importer_problems *all, const node_lister *l) {
   int64_t told = 0;
   for (size_t i = 0; i <= l->all.n; i++) {
     int64_t v = onnx_opset_of_domain(i ? l->all.at[i - 1].opsets : &l->model->opsets, "");
-    if (v > ONNX_OPSET_MAX && v != told)
-      str_addf(report, "opset %lld: the newest supported opset is %d\n", (long long)v,
-               ONNX_OPSET_MAX);
-    if (v > ONNX_OPSET_MAX) told = v;
+    if (v <= ONNX_OPSET_MAX || v == told) continue;
+    told = v;
+    const char *reason = arena_printf(l->a, "opset %lld: the newest supported opset is %d",
+                                      (long long)v, ONNX_OPSET_MAX);
+    vec_push(l->a, all, (importer_problem){.opset = v, .reason = reason});
   }
 }
 
-void report_unsupported_operators(const onnx_model *model, str *report) {
-  arena *a = report->arena;
+importer_problems list_unsupported_operators(const onnx_model *model, arena *a) {
   node_lister l = {.a = a, .model = model};
-  string_map seen = {0};
-  unsupported_ops all = {0};
+  operator_list operators = {0};
   list_nodes(&l, &model->graph->nodes, &model->opsets);
-  report_new_opsets(report, &l);
+  note_new_opsets(&operators.all, &l);
   for (size_t i = 0; i < l.all.n; i++) {
     const onnx_node *n = l.all.at[i].node;
     const char *reason = onnx_unsupported_reason(model, l.all.at[i].opsets, n);
-    if (!reason) continue;
-    unsupported_op *u = find_or_add(a, &seen, &all, &l.all.at[i], reason);
-    if (u->count++ < NAMES_SHOWN)
-      str_addf(&u->nodes, "%s '%.200s'", u->count > 1 ? "," : "", onnx_node_name(n));
+    if (reason) note_operator(&operators, a, &l.all.at[i], reason);
   }
-  for (size_t i = 0; i < all.n; i++) report_operator(report, all.at[i]);
+  return operators.all;
 }

@@ -36,6 +36,19 @@ typedef struct importer_port {
   const node *node;       /* the BUFFER of an input, the value of an output */
 } importer_port;
 
+/** What of a model is not supported, or does not fit together. */
+typedef struct importer_problem {
+  bool is_of_operator; /* of an operator, wherever it is used; else of a node, an input or output */
+  const char *op, *domain; /* NULL: of an input or output */
+  int64_t opset;           /* of the domain */
+  int64_t version, newest; /* of the operator: the one by which it is read, the newest; 0: none */
+  onnx_names nodes;
+  const char *reason;
+  const char *nearest; /* what is supported instead; NULL: not known */
+} importer_problem;
+
+typedef VEC(importer_problem) importer_problems;
+
 /** A size of the inputs (input_sizes.c). */
 typedef struct input_size input_size;
 
@@ -66,9 +79,11 @@ typedef struct import {
   bool uses_data;       /* the node depends on more than such inputs */
   node_list sizes_used; /* sizes that the current node read from shape tensors */
   VEC(importer_port) inputs, outputs;
-  bool leaves_out_sequences; /* among outputs, and values that were not built */
-  bool is_told;              /* the caller says itself how sizes are constrained */
-  bool blames_sizes;         /* size constraints may avoid the failure */
+  importer_problems problems; /* of import_find_problems */
+  bool meets_problem;         /* the node at hand reads a value that was left out */
+  bool leaves_out_sequences;  /* among outputs, and values that were not built */
+  bool is_told;               /* the caller says itself how sizes are constrained */
+  bool blames_sizes;          /* size constraints may avoid the failure */
 } import;
 
 /** The value of a name, and its origin. */
@@ -76,6 +91,7 @@ typedef struct importer_value {
   value v;                   /* without a node: an unsupported output, which must not be used */
   const onnx_node *producer; /* NULL: an input or initializer */
   const char *kind;          /* without a producer: "input" or "initializer"; or ONNX_ABSENT */
+  bool is_left_out;          /* for a problem */
 } importer_value;
 
 /** The kind of a function's input that its call leaves out; it has no node. */
@@ -101,9 +117,21 @@ void import_graph(import *m, const onnx_model *model);
     may have excluded 0. */
 const node *importer_size_at_run(const import *m, ir *g, const node *var);
 
-/** Appends a line for each operator of the model that is not supported, with the reason and some
-    nodes: "Det (ai.onnx, opset 13): the operator is not supported: node 'a', 'b'". */
-void report_unsupported_operators(const onnx_model *model, str *report);
+/** Imports the graph as far as possible, and notes its problems; of nested graphs and functions the
+    first of each call, besides operators that are not supported. Raises as import_graph does for
+   size constraints, and without memory. */
+void import_find_problems(import *m, const onnx_model *model);
+
+/** Lists the operators of the model that are not supported, and opsets that are too new. */
+importer_problems list_unsupported_operators(const onnx_model *model, arena *a);
+
+/** A problem as a line: "Det (ai.onnx, opset 13): the operator is not supported: node 'a', 'b'" or
+    "Add node 'a' (opset 13): …". */
+const char *importer_problem_text(arena *a, const importer_problem *p);
+
+/** A problem of a node, with what the table of operators says about its operator. */
+importer_problem importer_problem_of_node(arena *a, const onnx_opsets *opsets, const onnx_node *n,
+                                          const char *reason);
 
 /** The reason why a node cannot be imported (static text); NULL if there is none known. */
 const char *onnx_unsupported_reason(const onnx_model *m, const onnx_opsets *opsets,

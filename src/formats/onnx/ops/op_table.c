@@ -41,6 +41,13 @@ const onnx_op *op_table_find(const char *domain, const char *name) {
   return NULL;
 }
 
+const onnx_op *op_table_find_elsewhere(const char *domain, const char *name) {
+  for (size_t i = 0; i < ROWS; i++)
+    if (!strcmp(table[i].name, name) && strcmp(table[i].domain, row_domain(domain)) != 0)
+      return &table[i];
+  return NULL;
+}
+
 bool op_table_has_domain(const char *domain) {
   for (size_t i = 0; i < ROWS; i++)
     if (!strcmp(table[i].domain, row_domain(domain))) return true;

@@ -13,6 +13,9 @@ bool op_table_has_domain(const char *domain);
 /** The newest version of an operator that is not above an opset; 0 if all are newer. */
 int64_t op_table_version(const onnx_op *row, int64_t opset);
 
+/** The row of an operator of this name in any domain but `domain`; NULL: there is none. */
+const onnx_op *op_table_find_elsewhere(const char *domain, const char *name);
+
 /** True if nodes of the operator may have this attribute. */
 bool op_table_has_attribute(const onnx_op *row, const char *name);
 
