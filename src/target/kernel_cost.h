@@ -1,7 +1,8 @@
 /* Cost model of a scheduled kernel: predicts the time of one thread from the summary of its loops
    and accesses. A loop costs the most of its arithmetic, loads, stores, issue slots and dependent
    steps; a level of the memory costs the bytes that go through it divided by its bandwidth. All
-   of these overlap: the time is a norm of them, near the largest one. */
+   of these overlap: the time is a norm of them, near the largest one, and a share of the time of
+   data from far away, which prefetching does not hide. */
 #ifndef TENON_TARGET_KERNEL_COST_H
 #define TENON_TARGET_KERNEL_COST_H
 
