@@ -29,4 +29,11 @@ const node *ir_scatter(ir *g, const node *x, const node *values, const node *con
 /** SCAN: op(result before it, element) along an axis, in order. */
 const node *ir_scan(ir *g, op o, const node *x, size_t axis);
 
+/** ITEM: a size, the element of x at some coordinates; from `min` to `most`, as is checked when it
+   is read. */
+const node *ir_item(ir *g, const node *x, const node *const at[], int64_t min, const node *most);
+
+/** The element of an ITEM, an i64 of rank 0; 0 outside of the tensor. */
+const node *ir_item_element(ir *g, const node *item);
+
 #endif
