@@ -123,13 +123,10 @@ static value first_keys(builder *b, value key, const node *k) {
   return build_gather_elements(b, index, first_by_rank(b, rank_keys(b, of, index), k), -1);
 }
 
-/** The number of elements, from an attribute or an input by version. */
-static const node *read_k(onnx_call *c) {
-  size_t n;
+/** The number of elements, from an attribute or an input by version; `size`: of the axis. */
+static const node *read_k(onnx_call *c, const node *size) {
   if (c->version < 10) return ix_const(onnx_builder(c)->ir, onnx_int_attribute(c, "k", 0));
-  const node *const *k = onnx_shape_elements(c, 1, &n);
-  if (n != 1) onnx_fail(c, TN_ERR_SHAPE, "input 'K' has %zu elements, expected 1", n);
-  return k[0];
+  return onnx_bounded_size(c, 1, size);
 }
 
 static value swap_with_last(builder *b, value x, size_t axis) {
@@ -140,8 +137,9 @@ void onnx_TopK(onnx_call *c) {
   builder *b = onnx_builder(c);
   value x = onnx_input(c, 0);
   size_t axis = onnx_normalise_axis(c, onnx_int_attribute(c, "axis", -1), x.node->rank);
-  const node *k = read_k(c), *rest = ix_sub(b->ir, x.node->dims[axis], k);
-  if (k->lo < 0 || !ix_prove_nonnegative(b->ir, rest)) {
+  const node *k = read_k(c, x.node->dims[axis]), *rest = ix_sub(b->ir, x.node->dims[axis], k);
+  bool is_checked = k->op == OP_ITEM && k->src[k->n_src - 1] == x.node->dims[axis];
+  if (!is_checked && (k->lo < 0 || !ix_prove_nonnegative(b->ir, rest))) {
     b->needed = rest;
     onnx_fail(c, TN_ERR_SHAPE, "K is %s, not from 0 to %s, the size of axis %zu", size_text(b, k),
               size_text(b, x.node->dims[axis]), axis);
