@@ -91,8 +91,8 @@ typedef struct tn_model_desc {
   const char *const *outputs;
   size_t n_outputs; /**< length of `outputs` */
   /** values of the file's graph that are inputs, of these types, instead of being computed; they
-      come before the file's inputs, of which those that outputs do not need are left out. Ones that
-      are constants of the file are TN_ERR_ARGUMENT. NULL: the file's inputs */
+      come before the file's inputs, of which those that outputs do not need are left out. Constants
+      of the file are TN_ERR_ARGUMENT. NULL: the file's inputs */
   const tn_model_value *inputs;
   size_t n_inputs; /**< length of `inputs` */
   /** told of all problems of a graph that cannot be imported, where the message has the first one,
