@@ -65,6 +65,25 @@ static void long_reports_end_with_a_count(void **state) {
   assert_true(told > 5);
 }
 
+/** A line with names so long that it does not fit is cut. */
+static void long_lines_are_cut(void **state) {
+  enum { OPS = 4 };
+  bytes graph = {.n = 0}, domain = {.n = 0};
+  char name[300];
+  memset(name, 'n', sizeof name - 1);
+  name[sizeof name - 1] = 0;
+  put_text(&domain, 7, name);
+  put_port(&graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"2", NULL});
+  put_output(&graph, "y");
+  for (int i = 0; i < OPS; i++)
+    put_node_with(&graph, name, (const char *[]){"x", NULL}, name, &domain);
+  for (int more = 0; more < 2; more++) {
+    check_graph(*state, &graph, TN_ERR_UNSUPPORTED, "(nnn");
+    assert_true((strstr(tn_message(*state), "and 1 more") != NULL) == more);
+    put_node(&graph, "NotAnOperator", (const char *[]){"x", NULL}, "v", NULL, 0);
+  }
+}
+
 /** An overload is a function of the model, whatever operator has the same name; here there is none.
  */
 static void overloads_that_are_no_function(void **state) {
@@ -493,6 +512,7 @@ int main(void) {
       TEST(entries_of_sizes_have_one_size),
       TEST(bounds_hold_of_operands),
       TEST(long_reports_end_with_a_count),
+      TEST(long_lines_are_cut),
       TEST(overloads_that_are_no_function),
   };
   return cmocka_run_group_tests_name("onnx import", tests, NULL, NULL);

@@ -553,19 +553,20 @@ static bool suggest_size_constraints(import *m, const onnx_node *n) {
   return true;
 }
 
-/** Raises with the report, cut at whole lines so that a path and a label still fit; one line always
-    fits. */
+/** Raises with the report, cut so that a path and a label still fit: behind a whole line, unless
+   the first one alone is too long. */
 static _Noreturn void fail_unsupported(const import *m, const str *report) {
   enum { ROOM = 1100 };
   const char *text = str_text(report);
-  size_t shown = report->n, left = 0;
+  size_t all = report->n - 1, shown = all, left = 0; /* without the last line's end */
   if (shown > ROOM)
-    for (shown = ROOM; text[shown - 1] != '\n';) shown--;
-  for (size_t i = shown; i < report->n; i++) left += text[i] == '\n';
+    for (shown = ROOM; shown && text[shown] != '\n';) shown--;
+  if (!shown) shown = ROOM;
+  for (size_t i = shown; i < all; i++) left += text[i] == '\n';
   if (left)
-    diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "not supported:\n%.*sand %zu more", (int)shown, text,
-               left);
-  diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "not supported:\n%.*s", (int)shown - 1, text);
+    diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "not supported:\n%.*s\nand %zu more", (int)shown,
+               text, left);
+  diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "not supported:\n%.*s", (int)shown, text);
 }
 
 /** Forgets all but the weights, which are for each import of the file. */
