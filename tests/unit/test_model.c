@@ -874,6 +874,7 @@ static void parts_that_are_none_are_refused(void **state) {
   const char *unknown[] = {"nothing"}, *twice[] = {"y", "y"}, *y[] = {"y"}, *absent[] = {NULL};
   const tn_model_value constant = {"weight", {TN_F32, tn_shape(4, 3)}},
                        other = {"nothing", {TN_F32, tn_shape(4, 3)}},
+                       unnamed = {NULL, {TN_F32, tn_shape(4, 3)}},
                        rank = {"sum", {TN_F32, {-1, {0}}}}, small = {"sum", {TN_F32, tn_shape(5)}};
   const struct {
     const char **outputs;
@@ -888,6 +889,7 @@ static void parts_that_are_none_are_refused(void **state) {
       {twice, 2, NULL, TN_ERR_FORMAT, "both named 'y'"},
       {y, 1, &constant, TN_ERR_ARGUMENT, "'weight' is a constant, which cannot be an input"},
       {y, 1, &other, TN_ERR_ARGUMENT, "the graph has no value 'nothing' to be an input"},
+      {y, 1, &unnamed, TN_ERR_ARGUMENT, "the name of an input is NULL"},
       {y, 1, &rank, TN_ERR_ARGUMENT, "input 'sum' has rank -1"},
       {y, 1, &small, TN_ERR_SHAPE, "Reshape node 'y'"},
   };

@@ -5,8 +5,6 @@
 
 #include "base/map.h"
 
-#include <string.h>
-
 /* Names that a node reads. */
 
 typedef struct name_reader {
@@ -15,9 +13,8 @@ typedef struct name_reader {
   void *user;
 } name_reader;
 
-/** A graph within a node, with the names that it and the graphs around it define. */
+/** A graph within a node, with the names that it defines itself. */
 typedef struct nested_graph {
-  const onnx_graph *g;
   const struct nested_graph *outer;
   string_map own;
 } nested_graph;
@@ -36,7 +33,7 @@ static void read_name(const name_reader *r, const char *name, const nested_graph
 
 /** The recursion is as deep as graphs are nested, at most ONNX_NESTING_MAX. */
 static void read_graph(const name_reader *r, const onnx_graph *g, const nested_graph *outer) {
-  nested_graph k = {.g = g, .outer = outer};
+  nested_graph k = {.outer = outer};
   for (size_t i = 0; i < g->inputs.n; i++) define(r, &k, g->inputs.at[i].name);
   for (size_t i = 0; i < g->initializers.n; i++) define(r, &k, g->initializers.at[i]->name);
   for (size_t i = 0; i < g->nodes.n; i++) {
@@ -71,6 +68,7 @@ typedef struct cut {
   string_map declared; /* name → onnx_value */
   string_map made;     /* names of values that nodes make */
   string_map constant; /* names of initializers */
+  string_map given;    /* names of the caller's inputs */
   string_map needed;   /* names that outputs need */
 } cut;
 
@@ -111,7 +109,8 @@ static onnx_value output_of(cut *k, const char *name) {
 }
 
 static onnx_value input_of(cut *k, const tn_model_value *x) {
-  const char *name = x->name ? x->name : "(NULL)";
+  const char *name = x->name;
+  if (!name) diag_raise(k->a->diag, TN_ERR_ARGUMENT, "the name of an input is NULL");
   if (string_map_get(&k->constant, name))
     diag_raise(k->a->diag, TN_ERR_ARGUMENT, "'%.200s' is a constant, which cannot be an input",
                name);
@@ -135,17 +134,10 @@ static bool is_needed(const cut *k, const onnx_node *n) {
   return false;
 }
 
-/** True if a name is that of an input of the caller. */
-static bool is_given(const cut *k, const char *name) {
-  for (size_t i = 0; i < k->desc->n_inputs; i++)
-    if (!strcmp(k->desc->inputs[i].name, name)) return true;
-  return false;
-}
-
 /** Forgets that a node makes what is an input now: it may be kept for another output. */
 static void drop_given_outputs(const cut *k, onnx_node *n) {
   for (size_t i = 0; i < n->outputs.n; i++)
-    if (is_given(k, n->outputs.at[i])) n->outputs.at[i] = "";
+    if (string_map_get(&k->given, n->outputs.at[i])) n->outputs.at[i] = "";
 }
 
 static void take_nodes(cut *k) {
@@ -162,17 +154,23 @@ static void take_nodes(cut *k) {
   *nodes = kept;
 }
 
-/** The caller's inputs, then those of the file that are needed. */
-static void take_inputs(cut *k) {
+/** The caller's inputs, whose names are noted. */
+static onnx_values given_inputs(cut *k) {
   onnx_values inputs = {0};
   for (size_t i = 0; i < k->desc->n_inputs; i++) {
     onnx_value v = input_of(k, &k->desc->inputs[i]);
+    string_map_set(k->a, &k->given, v.name, k);
     vec_push(k->a, &inputs, v);
   }
+  return inputs;
+}
+
+/** The caller's inputs, then those of the file that are needed. */
+static void take_inputs(cut *k, onnx_values inputs) {
   for (size_t i = 0; i < k->g->inputs.n; i++) {
     const onnx_value *v = &k->g->inputs.at[i];
     bool is_constant = string_map_get(&k->constant, v->name);
-    bool is_kept = string_map_get(&k->needed, v->name) && !is_given(k, v->name);
+    bool is_kept = string_map_get(&k->needed, v->name) && !string_map_get(&k->given, v->name);
     if (is_constant || is_kept) vec_push(k->a, &inputs, *v);
   }
   k->g->inputs = inputs;
@@ -189,9 +187,9 @@ static void take_part(void *arg) {
   }
   if (desc->n_outputs) k->g->outputs = outputs;
   for (size_t i = 0; i < k->g->outputs.n; i++) need(k, k->g->outputs.at[i].name);
-  for (size_t i = 0; i < desc->n_inputs; i++) input_of(k, &desc->inputs[i]);
+  onnx_values inputs = given_inputs(k);
   take_nodes(k);
-  if (desc->n_inputs) take_inputs(k);
+  if (desc->n_inputs) take_inputs(k, inputs);
 }
 
 tn_status onnx_take_part(onnx_model *m, const tn_model_desc *desc, arena *a, diag *d) {
