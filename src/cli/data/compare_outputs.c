@@ -97,12 +97,6 @@ static comparison compare(const host_array *a, const host_array *expected, compa
   return r;
 }
 
-static bool has_same_type(const host_array *a, const host_array *b) {
-  bool same = a->dtype == b->dtype && a->shape.rank == b->shape.rank;
-  for (int32_t i = 0; same && i < a->shape.rank; i++) same = a->shape.size[i] == b->shape.size[i];
-  return same;
-}
-
 /** Appends the difference of element i and its tolerance, if finite. */
 static void add_difference(str *s, const host_array *a, const host_array *expected, size_t i,
                            comparison_tolerance t) {
@@ -118,7 +112,7 @@ static void add_difference(str *s, const host_array *a, const host_array *expect
    its largest difference. */
 static const char *describe_difference(command *c, const host_array *a, const host_array *expected,
                                        comparison_tolerance t, double *largest) {
-  if (!has_same_type(a, expected))
+  if (!host_array_is_like(a, expected))
     return arena_printf(&c->arena, "is %s, not %s", host_array_type_text(c, a),
                         host_array_type_text(c, expected));
   comparison r = compare(a, expected, t);

@@ -8,18 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool has_same_type(const host_array *a, const host_array *b) {
-  bool same = a->dtype == b->dtype && a->shape.rank == b->shape.rank;
-  for (int32_t i = 0; same && i < a->shape.rank; i++) same = a->shape.size[i] == b->shape.size[i];
-  return same;
-}
-
 checked_value check_value(const checked_model *m, const char *name, const host_array *computed,
                           const host_array *interpreted) {
   checked_value v = {.name = name,
                      .computed = computed,
                      .interpreted = interpreted,
-                     .has_same_type = has_same_type(computed, interpreted)};
+                     .has_same_type = host_array_is_like(computed, interpreted)};
   double tolerance = value_tolerance(interpreted->dtype);
   if (tolerance > 0 && m->tolerance >= 0) tolerance = m->tolerance;
   if (v.has_same_type)

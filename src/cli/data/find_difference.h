@@ -49,9 +49,10 @@ typedef struct found_difference {
   size_t runs; /* of the compiled model */
 } found_difference;
 
-/** Compiles the model with the values of all nodes as outputs, and compares them in order; `all`,
-   if not NULL, gets the comparisons. */
 typedef VEC(checked_value) checked_values;
+
+/** Compiles the model with the values of all nodes as outputs, and compares them in order; `all`,
+    if not NULL, gets the comparisons. */
 found_difference find_difference(const checked_model *m, checked_values *all);
 
 /** Searches among the sources of value `v`, which differs as `check` tells, with a few values as

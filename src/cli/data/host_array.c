@@ -204,6 +204,12 @@ const char *host_array_type_text(command *c, const host_array *a) {
   return tensor_type_text(c, a->dtype, (size_t)a->shape.rank, a->shape.size, NULL);
 }
 
+bool host_array_is_like(const host_array *a, const host_array *b) {
+  bool same = a->dtype == b->dtype && a->shape.rank == b->shape.rank;
+  for (int32_t i = 0; same && i < a->shape.rank; i++) same = a->shape.size[i] == b->shape.size[i];
+  return same;
+}
+
 const char *host_array_index_text(command *c, const host_array *a, size_t i) {
   int64_t index[TN_MAX_RANK];
   str s = str_new(&c->arena);

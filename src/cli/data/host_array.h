@@ -48,6 +48,9 @@ typedef struct host_array_summary {
 } host_array_summary;
 host_array_summary host_array_summarise(const host_array *a);
 
+/** True if two arrays have one type and shape. */
+bool host_array_is_like(const host_array *a, const host_array *b);
+
 /** The value of element `i`; rounds integers beyond 2^53. */
 double host_array_value(const host_array *a, size_t i);
 

@@ -282,12 +282,12 @@ static json_t *json_value(const check *k, const checked_value *v) {
     return made;
   }
   json_object_update_new(
-      made, json_pack("{s:f, s:o, s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "difference", d->largest,
-                      "relative", text_json_float(d->relative), "tolerance", d->tolerance,
-                      "elements", (json_int_t)d->elements, "beyond", (json_int_t)d->beyond, "nans",
-                      (json_int_t)d->nans, "expected_nans", (json_int_t)d->expected_nans,
-                      "infinities", (json_int_t)d->infinities, "expected_infinities",
-                      (json_int_t)d->expected_infinities));
+      made, json_pack("{s:o, s:o, s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "difference",
+                      text_json_float(d->largest), "relative", text_json_float(d->relative),
+                      "tolerance", d->tolerance, "elements", (json_int_t)d->elements, "beyond",
+                      (json_int_t)d->beyond, "nans", (json_int_t)d->nans, "expected_nans",
+                      (json_int_t)d->expected_nans, "infinities", (json_int_t)d->infinities,
+                      "expected_infinities", (json_int_t)d->expected_infinities));
   return made;
 }
 
@@ -396,9 +396,9 @@ const verb verb_check = {
         "--bisect compiles the model a few times instead, with up to 7 values as outputs.\n\n"
         "Causes: wrong (from equal inputs the node computes something else, with --math exact\n"
         "too); sums (with --math exact it is within the tolerance of its type, so sums go in\n"
-        "another order or are rounded otherwise); inputs (from\n"
-        "equal inputs it is equal, so small differences of its inputs have grown); fusion (it is\n"
-        "equal where the values that it reads are outputs); unknown.\n\n"
+        "another order or are rounded otherwise); inputs (from equal inputs it is equal, so small\n"
+        "differences of its inputs have grown); fusion (it is equal where the values that it\n"
+        "reads are outputs); unknown.\n\n"
         "--json: model; seed (null if no input is random); equal; outputs (name, type, shape,\n"
         "equal, difference, relative, tolerance, elements, beyond, nans, expected_nans,\n"
         "infinities, expected_infinities; expected_type instead if type or shape differ); first\n"

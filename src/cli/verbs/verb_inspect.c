@@ -559,9 +559,9 @@ const verb verb_inspect = {
                 "tenon inspect model.onnx --json",
     .about =
         "The exit status is 1 if the model is not supported. All problems are listed at once:\n"
-        "unsupported operators with the nearest supported form, and nodes, inputs and outputs "
-        "that\n"
-        "do not fit together. Nodes that read a result of a node with a problem are not checked.\n"
+        "unsupported operators with the nearest supported form, and nodes, inputs and outputs\n"
+        "that do not fit together. Nodes that read a result of a node with a problem are not\n"
+        "checked.\n"
         "Without its files of external data, only operators are checked. Counts of operators\n"
         "include nested graphs and functions. Shapes are those of the file or, with --size, of\n"
         "the constrained model. If the file declares a wrong type of an output, both types are\n"
@@ -578,9 +578,9 @@ const verb verb_inspect = {
         "operators (counts by name); facts (name, kind: size or elements, of: inputs or their\n"
         "axes); variants (one, sizes or values, by which they differ); unsupported (lines of\n"
         "text); problems (nodes, operator, domain, opset, version: of the operator's definition,\n"
-        "newest: known one, reason, nearest: supported form; null if unknown); checked (all, or "
-        "operators if\n"
-        "files of external data are missing). With --memory also memory: inputs, outputs,\n"
+        "newest: known one, reason, nearest: supported form; null if unknown); checked (all, or\n"
+        "operators if files of external data are missing). With --memory also memory: inputs, "
+        "outputs,\n"
         "weights, scratch (values between steps) and total, in bytes.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
