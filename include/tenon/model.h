@@ -83,16 +83,16 @@ typedef struct tn_model_desc {
                            bound or equate; the message then does not name `sizes`. NULL: not
                            told */
   bool interpreted;     /**< run bindings by the interpreter: each operator is computed by its
-                           definition,     element after element, and nothing is compiled. Slow;
-                           compiled     results are     compared with it (`tenon check`) */
+                           definition, element after element, and nothing is compiled. Slow;
+                           compiled results are compared with it (`tenon check`) */
   /** names of values of the file's graph that are the outputs instead of those that it declares;
       nodes that they do not need are left out. Values that are no tensors (sequences) are left out
       too; of a model whose inputs decide on shapes they fail. NULL: the file's outputs */
   const char *const *outputs;
   size_t n_outputs; /**< length of `outputs` */
   /** values of the file's graph that are inputs, of these types, instead of being computed; they
-     come before the file's inputs, of which those that outputs do not need are left out. Ones that
-     are constants of the file are TN_ERR_ARGUMENT. NULL: the file's inputs */
+      come before the file's inputs, of which those that outputs do not need are left out. Constants
+      of the file are TN_ERR_ARGUMENT. NULL: the file's inputs */
   const tn_model_value *inputs;
   size_t n_inputs; /**< length of `inputs` */
   /** told of all problems of a graph that cannot be imported, where the message has the first one,

@@ -222,11 +222,11 @@ static void init_importer(model_import *j, import *im) {
 
 static void find_problems(void *arg) {
   model_import *j = arg;
-import im = {.model = NULL };
-  init_importer(j, &im);
-  import_find_problems(&im, j->request->file->onnx);
-  for (size_t i = 0; i < im.problems.n; i++) {
-    const importer_problem *p = &im.problems.at[i];
+  import *im = arena_calloc(&j->work, 1, sizeof *im);
+  init_importer(j, im);
+  import_find_problems(im, j->request->file->onnx);
+  for (size_t i = 0; i < im->problems.n; i++) {
+    const importer_problem *p = &im->problems.at[i];
     const tn_model_problem told = {.size = sizeof told,
                                    .text = importer_problem_text(&j->work, p),
                                    .op = p->op,

@@ -36,7 +36,7 @@ typedef struct importer_port {
   const node *node;       /* the BUFFER of an input, the value of an output */
 } importer_port;
 
-/** What of a model is not supported, or does not fit together. */
+/** A part of a model that is not supported, or does not fit to others. */
 typedef struct importer_problem {
   bool is_of_operator; /* of an operator, wherever it is used; else of a node, an input or output */
   const char *op, *domain; /* NULL: of an input or output */
