@@ -84,6 +84,14 @@ static void long_lines_are_cut(void **state) {
   }
 }
 
+static void outputs_that_no_node_makes(void **state) {
+  bytes graph = {.n = 0};
+  put_port(&graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"2", NULL});
+  put_output(&graph, "y");
+  put_exp(&graph, "x", "z");
+  check_graph(*state, &graph, TN_ERR_FORMAT, "no node makes output 'y'");
+}
+
 /** An overload is a function of the model, whatever operator has the same name; here there is none.
  */
 static void overloads_that_are_no_function(void **state) {
@@ -513,6 +521,7 @@ int main(void) {
       TEST(bounds_hold_of_operands),
       TEST(long_reports_end_with_a_count),
       TEST(long_lines_are_cut),
+      TEST(outputs_that_no_node_makes),
       TEST(overloads_that_are_no_function),
   };
   return cmocka_run_group_tests_name("onnx import", tests, NULL, NULL);

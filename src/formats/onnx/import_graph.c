@@ -479,6 +479,8 @@ static bool is_tensor(const import *m, const char *name) {
 /** Adds an output of the main graph. */
 static void add_output(graph_import *k, const onnx_value *port) {
   import *m = k->m;
+  if (!string_map_get(&m->values, port->name))
+    diag_raise(m->b.diag, TN_ERR_FORMAT, "no node makes output '%.200s'", port->name);
   value v = find_result(m, port->name);
   if (importer_find_sequence(m, v))
     diag_raise(m->b.diag, TN_ERR_UNSUPPORTED,
