@@ -25,16 +25,18 @@ const node *split_loops_part(ir *g, const node *end, const node *from, const nod
 static const node *rebuild_node(ir *g, const node *n, const map *image, const map *parts) {
   arena *a = ir_arena(g);
   node_list src = {0};
-  bool same = true;
+  bool same = true, has_parts = false;
   for (uint32_t k = 0; k < n->n_src; k++) {
     const node_list *own = map_get(parts, n->src[k]);
     const node *with = map_get(image, n->src[k]);
     for (size_t p = 0; own && p < own->n; p++) vec_push(a, &src, own->at[p]);
     if (!own) vec_push(a, &src, with);
-    same &= !own && with == n->src[k];
+    has_parts |= own != NULL;
+    same &= with == n->src[k];
   }
+  if (!has_parts) return same ? n : subst_rebuild(g, n, src.at);
   node_spec s = node_spec_with_sources(n, src.at, src.n);
-  return same ? n : ir_make(g, &s);
+  return ir_make(g, &s);
 }
 
 const node *split_loops_replace(ir *g, const node *sink, split_loops_callback split, void *user) {
