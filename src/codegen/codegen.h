@@ -1,6 +1,6 @@
 /* Declares the passes of code generation, which turn a kernel graph (over binders, the IR's loop
    nodes) into a linear program. pipeline.c calls them in the order of this file; each takes and
-   returns a SINK (a kernel's root), the last returns a LINEAR list of instructions. A pass that
+   returns a SINK (a kernel's root), the last two return a LINEAR list of instructions. A pass that
    cannot go on raises through the IR's diag. */
 #ifndef TENON_CODEGEN_CODEGEN_H
 #define TENON_CODEGEN_CODEGEN_H
@@ -99,5 +99,8 @@ const node *codegen_index_width(ir *g, const node *sink, const target *t);
 
 /** lower/linearise.c: the ordered instructions, as a LINEAR node. */
 const node *codegen_linearise(ir *g, const node *sink);
+
+/** lower/barriers.c: barriers of teams between accesses to memory that they share, in a LINEAR. */
+const node *codegen_barriers(ir *g, const node *linear);
 
 #endif

@@ -1,7 +1,8 @@
 /* Runs the passes of code generation in order: scheduling, lowering, target decompositions,
-   linearisation. Each is verified in development builds and reported to the observer under its
-   name. The steps of `choose` are listed in choose/auto_schedule.c and are verified and reported
-   likewise. If the scratch memory does not fit, all passes run again without copies for speed. */
+   linearisation, barriers of teams. Each is verified in development builds and reported to the
+   observer under its name. The steps of `choose` are listed in choose/auto_schedule.c and are
+   verified and reported likewise. If the scratch memory does not fit, all passes run again without
+   copies for speed. */
 #include "codegen/codegen.h"
 #include "codegen/scratch_plan.h"
 
@@ -39,7 +40,8 @@ static const node *run_passes(ir *g, const node *kernel, const codegen_options *
   n = finish_pass(&p, PASS_SHORT_LOOPS, LEVEL_LOWERED, codegen_short_loops(g, n));
   n = finish_pass(&p, PASS_DECOMPOSE, LEVEL_LOWERED, codegen_decompose(g, n, o));
   n = finish_pass(&p, PASS_INDEX_WIDTH, LEVEL_LOWERED, codegen_index_width(g, n, t));
-  return finish_pass(&p, PASS_LINEARISE, LEVEL_LINEAR, codegen_linearise(g, n));
+  n = finish_pass(&p, PASS_LINEARISE, LEVEL_LINEAR, codegen_linearise(g, n));
+  return finish_pass(&p, PASS_BARRIERS, LEVEL_LINEAR, codegen_barriers(g, n));
 }
 
 const node *codegen_run(ir *g, const node *kernel, const char *device, const codegen_options *o) {

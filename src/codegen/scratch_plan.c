@@ -25,6 +25,7 @@ typedef struct scratch {
   size_t *end;      /* of the loop that each RANGE opens, by position */
   VEC(size_t) open; /* positions of the RANGEs open at the current position */
   VEC(live_range *) all;
+  uint64_t warp_bytes, group_bytes; /* of shared arrays, each in a place of its own */
 } scratch;
 
 /** Finds the position of each loop's END. */
@@ -78,7 +79,9 @@ static void add_instruction(scratch *s, const node *n, size_t at) {
   case OP_RANGE: vec_push(s->a, &s->open, at); return;
   case OP_END: s->open.n--; return;
   case OP_ALLOC:
-    if (n->ints[1]) begin_live_range(s, n, at);
+    if (n->ints[1] == SPACE_SCRATCH) begin_live_range(s, n, at);
+    if (n->ints[1] == SPACE_WARP) s->warp_bytes += bytes_of(s, n);
+    if (n->ints[1] == SPACE_GROUP) s->group_bytes += bytes_of(s, n);
     return;
   case OP_LOAD:
   case OP_STORE: extend_live_range(s, n, at); return;
@@ -100,6 +103,8 @@ scratch_plan scratch_plan_make(arena *a, const node *linear) {
     allocs[n++] = s.all.at[i]->alloc;
   }
   plan.bytes = memory_plan_place(a, slots, n);
+  plan.warp_bytes = s.warp_bytes;
+  plan.group_bytes = s.group_bytes;
   for (size_t i = 0; i < n; i++)
     map_set(a, &plan.offsets, allocs[i], (void *)(uintptr_t)(slots[i].offset + 1));
   return plan;

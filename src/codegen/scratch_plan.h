@@ -8,8 +8,9 @@
 
 /** Scratch memory of one program. */
 typedef struct scratch_plan {
-  map offsets;    /* ALLOC that is read → its offset + 1 */
-  uint64_t bytes; /* of all arrays */
+  map offsets;                      /* ALLOC that is read → its offset + 1 */
+  uint64_t bytes;                   /* of all arrays of a worker */
+  uint64_t warp_bytes, group_bytes; /* of the arrays that a warp and a group share */
 } scratch_plan;
 
 /** Plans the scratch memory of a LINEAR list: arrays that are never live at once may share memory.

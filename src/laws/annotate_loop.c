@@ -1,14 +1,16 @@
 /* Implements KIND: annotates a range of a STAGE (array builder) or FOLD (reduction and scan) as
    unrolled, vectorised or parallel:
 
-     for r kind=loop   →   for r kind=unroll | vector | thread
+     for r kind=loop   →   for r kind=unroll | vector | thread | global | local | warp
 
    UNROLL and VECTOR become copies and lanes when the kernel is expanded. THREAD indices are units
    that are shared out among workers, which run without synchronisation: no two of them may store
    one element. Blocks of OVERLAP store some elements twice; those that two units may share are the
-   last two, which one worker runs (codegen/lower/parallel_loops.c). */
+   last two, which one worker runs (codegen/lower/parallel_loops.c). GLOBAL, LOCAL and WARP ranges
+   are digits of the numbers of groups and of workers in a group (team_digits.h). */
 #include "ir/index/index_proof.h"
 #include "laws/law_support.h"
+#include "laws/team_digits.h"
 
 #include "ir/core/topo_sort.h"
 #include "ir/index/row_major_address.h"
@@ -93,6 +95,20 @@ static bool follows(ir *g, const node *stage, size_t value, const node *range,
   return stage_range_is_determined(stage, range, rank + 1, all);
 }
 
+/** True if no two indices of a range write one element of any value. */
+static bool parts_elements(ir *g, const node *stage, const node *range) {
+  for (size_t i = 0; i < stage_n_values(stage); i++) {
+    const node *const *coords = stage_coords(stage, i);
+    bool is_apart = false, varies = node_is_free_in(range, stage_value(stage, i));
+    for (size_t k = 0; k < stage_rank(stage, i); k++) {
+      is_apart |= is_leading_digit(g, range, coords[k]);
+      varies |= node_is_free_in(range, coords[k]);
+    }
+    if (varies && !is_apart && !follows(g, stage, i, range, coords)) return false;
+  }
+  return true;
+}
+
 /** True if no two indices of a range write one element of any value, but for the last two where
     blocks overlap: these are one worker's. */
 static bool owns_elements(ir *g, const node *stage, const node *range) {
@@ -139,6 +155,28 @@ static const char *thread_objection(laws *l, const node *sink, const node *b, co
   return law_in_place_objection(l, sink, b, range_position(stage_range(b), range), 1, true);
 }
 
+/** Objection to a digit by itself; team_objection checks the kernel that it makes. */
+static const char *digit_objection(laws *l, const node *sink, const node *b, const node *range,
+                                   range_kind kind) {
+  const node *extent = range_extent(range);
+  if (!l->workers || (kind == KIND_WARP && !l->warp))
+    return "the kind is not supported on this target";
+  if (range_kind_of(range) == KIND_THREAD) return "the range already has a kind";
+  if (kind != KIND_GLOBAL && (extent->hi < 1 || extent->hi > l->workers))
+    return "a team has not so many workers";
+  if (b->op == OP_FOLD) return NULL;
+  if (!parts_elements(l->g, b, range)) return "two workers would write one element";
+  return law_in_place_objection(l, sink, b, range_position(stage_range(b), range), 1, true);
+}
+
+/** Objection to the number of workers of a kernel. */
+static const char *workers_objection(const laws *l, const node *sink) {
+  node_list nodes = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
+  team_digits t = team_digits_of(l->g, &nodes);
+  if (t.workers > l->workers) return "a team has not so many workers";
+  return t.warp > 1 && t.warp > l->warp ? "a warp has not so many workers" : NULL;
+}
+
 static const char *kind_objection(laws *l, const node *sink, const node *b, const node *range,
                                   range_kind kind) {
   const node *extent = range_extent(range);
@@ -150,19 +188,37 @@ static const char *kind_objection(laws *l, const node *sink, const node *b, cons
       return "the extent is not a small constant";
     return NULL;
   case KIND_THREAD: return thread_objection(l, sink, b, range);
-  default: return "the kind is not supported on this target";
+  default: return digit_objection(l, sink, b, range, kind);
   }
 }
 
 const node *law_kind(laws *l, const node *sink, const node *range, range_kind kind,
                      const node **changed) {
+  return law_kind_on_axis(l, sink, range, kind, 0, changed);
+}
+
+const node *law_kind_on_axis(laws *l, const node *sink, const node *range, range_kind kind,
+                             int64_t axis, const node **changed) {
   const node *b = law_find_binder(l, sink, range);
   if (!b || b->op == OP_END) return law_refuse(l, "no STAGE or FOLD binds the range");
   const char *why = kind_objection(l, sink, b, range, kind);
   if (why) return law_refuse(l, why);
-  *changed = range_with(l->g, range, range_extent(range), kind);
-  law_args args = {.subject = range, .number = kind};
-  return law_record(l, sink, law_replace(l, sink, range, *changed), LAW_KIND, &args, NULL);
+  *changed = range_on_axis(l->g, range, kind, axis);
+  if (axis && !range_is_digit(*changed)) return law_refuse(l, "the kind has no axes");
+  if (axis < 0 || axis >= LAW_AXES) return law_refuse(l, "there is no such axis");
+  const node *made = law_replace(l, sink, range, *changed);
+  if (range_is_digit(*changed) && (why = workers_objection(l, made))) return law_refuse(l, why);
+  law_args args = {.subject = range, .number = law_kind_number(kind, axis)};
+  return law_record(l, sink, made, LAW_KIND, &args, NULL);
+}
+
+void law_check_warps(const laws *l, const node *sink) {
+  node_list nodes = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
+  team_digits t = team_digits_of(l->g, &nodes);
+  if (t.warp > 1 && t.warp != l->warp)
+    diag_raise(ir_diag(l->g), TN_ERR_ARGUMENT,
+               "the schedule makes warps of %" PRId64 " workers, but the target's have %" PRIu32,
+               t.warp, l->warp);
 }
 
 static bool has_thread_range(const node *out) {

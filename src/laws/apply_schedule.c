@@ -106,7 +106,8 @@ static const node *apply_kind(laws *l, const node *sink, const law_args *a,
                               const node *principals[]) {
   const node *changed;
   (void)principals;
-  return law_kind(l, sink, a->subject, (range_kind)a->number, &changed);
+  return law_kind_on_axis(l, sink, a->subject, (range_kind)(a->number % KIND_LIMIT),
+                          a->number / KIND_LIMIT, &changed);
 }
 
 const node *law_apply(laws *l, const node *sink, law which, const law_args *args,

@@ -66,12 +66,12 @@ static const node *stage_over(interchange *x, size_t n_values, const node *const
                                         .ranges = own});
 }
 
-/** Creates own[i] for outer[i], of the same kind if that is VECTOR or UNROLL, and maps it there. */
+/** Creates own[i] for outer[i], of the same kind unless that is THREAD, and maps it there. */
 static void make_own_ranges(interchange *x, map *with, const node *own[]) {
   for (size_t i = 0; i < x->n; i++) {
-    range_kind kind = range_kind_of(x->outer[i]);
-    bool is_expanded = kind == KIND_VECTOR || kind == KIND_UNROLL;
-    own[i] = range_make(x->g, range_extent(x->outer[i]), is_expanded ? kind : KIND_LOOP);
+    const node *outer = x->outer[i], *extent = range_extent(outer);
+    bool is_thread = range_kind_of(outer) == KIND_THREAD;
+    own[i] = is_thread ? range_make(x->g, extent, KIND_LOOP) : range_clone(x->g, outer, extent);
     map_set(ir_arena(x->g), with, x->outer[i], (void *)own[i]);
   }
 }

@@ -69,7 +69,10 @@ static void print_argument(str *out, const law_schedule_line *line, argument wha
   case OTHER: print_range(out, line->other); break;
   case NUMBER: str_addf(out, " %" PRId64, line->number); break;
   case POINT: str_addf(out, " %s %" PRId64, line->is_multiple ? "by" : "at", line->number); break;
-  case KIND: str_addf(out, " %s", range_kind_name((range_kind)line->number)); break;
+  case KIND:
+    str_addf(out, " %s", range_kind_name((range_kind)(line->number % KIND_LIMIT)));
+    if (line->number >= KIND_LIMIT) str_addf(out, " %" PRId64, line->number / KIND_LIMIT);
+    break;
   case ROW: str_addf(out, " %s", op_name(tensor_rows[line->number].op)); break;
   case SIDE: str_addf(out, " %s", line->number ? "last" : "first"); break;
   default:
@@ -191,7 +194,10 @@ static const char *list_kinds(arena *a) {
 static int64_t parse_kind(reader *r) {
   for (int k = 0; k < KIND_LIMIT; k++) {
     const char *name = range_kind_name((range_kind)k);
-    if (parse_word(r, name, strlen(name))) return k;
+    if (!parse_word(r, name, strlen(name))) continue;
+    skip_blanks(r);
+    bool has_axis = r->at < r->end && *r->at >= '0' && *r->at <= '9';
+    return law_kind_number((range_kind)k, has_axis ? parse_number(r, "an axis") : 0);
   }
   fail_expected(r, list_kinds(r->a));
 }

@@ -13,7 +13,8 @@ static inline int64_t law_range_id(const node *range) { return range->ints[0]; }
 const node *law_refuse(laws *l, const char *why);
 
 /** Appends a step to the log, if there is one: the kernel `from` became `to` by the law, with its
-    arguments and the new ranges that its line names. Returns `to`. */
+    arguments and the new ranges that its line names. Returns `to`; NULL where a kernel for teams
+    could not run so (team_objection). */
 const node *law_record(laws *l, const node *from, const node *to, law which, const law_args *args,
                        const node *const principals[]);
 

@@ -2,6 +2,7 @@
    one was kept or dropped. The path that led to a kernel is found backwards, from the step that
    made it. */
 #include "laws/law_support.h"
+#include "laws/team_arrays.h"
 
 struct law_trace {
   arena *arena;
@@ -16,6 +17,8 @@ law_trace *law_trace_new(ir *g) {
 
 const node *law_record(laws *l, const node *from, const node *to, law which, const law_args *args,
                        const node *const principals[]) {
+  const char *why = to && l->workers ? team_objection(l->g, to) : NULL;
+  if (why) return law_refuse(l, why);
   if (!l->log || !to || to == from) return to;
   arena *a = l->log->arena;
   law_step s = {.from = from, .to = to, .which = which, .args = *args};

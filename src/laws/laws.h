@@ -63,6 +63,8 @@ typedef struct laws {
   const char *refusal;     /* reason of the last law that returned NULL; static */
   law_trace *log;          /* NULL: nothing is logged */
   kernel_indices *indices; /* NULL: none is remembered */
+  uint32_t workers;        /* most of a team on the target; 0: it has no teams */
+  uint32_t warp;           /* workers of a warp on it; 0: there are none */
 } laws;
 
 /** No indices yet, in the ir's scratch memory. */
@@ -134,7 +136,7 @@ const node *law_data(laws *l, const node *sink, const node *expression, const no
 /** INTERCHANGE: moves the FOLD that binds `range`, of scalar states, out of the loops `outer`
    around it: a FOLD for each index becomes one FOLD of arrays over all indices. The extents of
    `outer` are constants and the FOLD depends on each of them. own[i] is the range that replaces
-   outer[i] in the arrays, of the same kind if that is UNROLL or VECTOR, else a LOOP. */
+   outer[i] in the arrays, of the same kind, but a LOOP for THREAD. */
 const node *law_interchange(laws *l, const node *sink, const node *range, const node *const outer[],
                             size_t n, const node *own[]);
 
@@ -192,15 +194,33 @@ const node *law_pitch(laws *l, const node *sink, const node *stage, int64_t more
 const node *law_tensor(laws *l, const node *sink, const node *range, int64_t row,
                        const node **groups);
 
+/** Axes of a kind of digits. */
+enum { LAW_AXES = 4 };
+
+/** A kind and an axis as NUMBER of KIND. */
+static inline int64_t law_kind_number(range_kind kind, int64_t axis) {
+  return kind + KIND_LIMIT * axis;
+}
+
 /** KIND: gives a range its kind; *changed is the range after that. UNROLL and VECTOR need a
    constant extent, a VECTOR a power of two or the inner extent of a SPLIT with a remainder (its
    last vector is narrower). VECTORs do not nest, and no extent inside may depend on one. A THREAD
    range is the only one of an OUT's STAGE that nothing else reads; no two of its indices store one
    element, except the last two of overlapping blocks, which run on one worker. Where the kernel
    updates a buffer in place, no index of a THREAD range, or of a VECTOR that is not innermost,
-   reads elements that others store. */
+   reads elements that others store. GLOBAL, LOCAL and WARP ranges, on targets with teams, are
+   digits of the numbers of groups and workers (team_arrays.h). They are a STAGE's, no two of whose
+   indices store one element, or, but for GLOBAL, a FOLD's. */
 const node *law_kind(laws *l, const node *sink, const node *range, range_kind kind,
                      const node **changed);
+
+/** KIND for a digit on an axis. */
+const node *law_kind_on_axis(laws *l, const node *sink, const node *range, range_kind kind,
+                             int64_t axis, const node **changed);
+
+/** Raises TN_ERR_ARGUMENT for a kernel with WARP digits that make up another number of workers than
+    the target's warp. */
+void law_check_warps(const laws *l, const node *sink);
 
 /** Raises TN_ERR_ARGUMENT for a kernel with THREAD ranges in some nests only: each worker would run
     the other nests whole. */

@@ -148,14 +148,25 @@ static void pass_kernels(const pass_call *c) {
 
 /* Laws, applied to the kernel that is the first root. */
 
+static void apply_law(const pass_call *c, laws *l, const char *name) {
+  str line = str_new(ir_arena(c->g));
+  str_add(&line, name);
+  for (size_t i = 0; i < c->n; i++) str_addf(&line, " %s", c->args[i]);
+  law_schedule list = law_schedule_parse(ir_arena(c->g), str_text(&line), line.n);
+  c->roots->at[0] = law_schedule_apply(l, c->roots->at[0], &list);
+}
+
 /** Applies a line of a schedule: the name of a law and its arguments. */
 static void pass_law(const pass_call *c) {
   laws l = {.g = c->g};
-  str line = str_new(ir_arena(c->g));
-  str_add(&line, c->name);
-  for (size_t i = 0; i < c->n; i++) str_addf(&line, " %s", c->args[i]);
-  law_schedule list = law_schedule_parse(ir_arena(c->g), str_text(&line), line.n);
-  c->roots->at[0] = law_schedule_apply(&l, c->roots->at[0], &list);
+  apply_law(c, &l, c->name);
+}
+
+/** The same for a target with teams of up to 64 workers, in warps of 4: the arguments are the whole
+    line. */
+static void pass_teams(const pass_call *c) {
+  laws l = {.g = c->g, .workers = 64, .warp = REPLAY_WARP};
+  apply_law(c, &l, "");
 }
 
 /* Kernels to programs, for one of these targets. All lack the ops that C lacks. */
@@ -272,6 +283,10 @@ static void pass_linearise(const pass_call *c) {
   EACH_ROOT(c, codegen_linearise(c->g, c->roots->at[i]));
 }
 
+static void pass_barriers(const pass_call *c) {
+  EACH_ROOT(c, codegen_barriers(c->g, c->roots->at[i]));
+}
+
 /** Runs all of code generation; the result is the PROGRAM's LINEAR. */
 static void pass_codegen(const pass_call *c) {
   codegen_options o = options_of(c);
@@ -295,7 +310,7 @@ static const node *runnable(ir *g, const node *n) {
   if (n->op != OP_SINK) return NULL;
   if (has_op(g, n, OP_OUT)) return n;
   n = codegen_parallel_loops(g, codegen_expand(g, n), &t);
-  return codegen_linearise(g, codegen_index_width(g, n, &t));
+  return codegen_barriers(g, codegen_linearise(g, codegen_index_width(g, n, &t)));
 }
 
 /** Raises if two kernels or programs write different results. */
@@ -328,6 +343,7 @@ static const ir_pass ir_passes[] = {
     {"kernels", pass_kernels, LEVEL_KERNEL},
 #define LAW(name, function, arguments, new_ranges, file, about) {#name, pass_law, LEVEL_KERNEL},
 #include "laws/laws.def"
+    {"teams", pass_teams, LEVEL_KERNEL},
     {"sums", pass_sums, LEVEL_KERNEL},
     {"simplify", pass_simplify, LEVEL_KERNEL},
     {"choose", pass_choose, LEVEL_KERNEL},
@@ -342,6 +358,7 @@ static const ir_pass ir_passes[] = {
     {"decompose", pass_decompose, LEVEL_LOWERED},
     {"index_width", pass_index_width, LEVEL_LOWERED},
     {"linearise", pass_linearise, LEVEL_LINEAR},
+    {"barriers", pass_barriers, LEVEL_LINEAR},
     {"codegen", pass_codegen, LEVEL_LINEAR},
 };
 

@@ -208,14 +208,35 @@ static inline void replay_check_stores(replay *r, const node *linear, int64_t wo
   }
 }
 
-/** Runs a kernel (SINK of stage K, or LINEAR on `workers` workers, no two of which may store one
-    element) and returns its params. */
+enum { REPLAY_WARP = 4 };
+
+/** The extent of a launch index that a LINEAR lists, 1 without it. */
+static inline int64_t replay_launch(const node *linear, const char *name, bool *has_teams) {
+  for (uint32_t i = 0; i < linear->n_src; i++) {
+    const node *n = linear->src[i];
+    if (n->op != OP_SPECIAL || strcmp(n->text, name) != 0) continue;
+    *has_teams = true;
+    return n->src[0]->hi;
+  }
+  return 1;
+}
+
+/** Runs a kernel (SINK of stage K, or LINEAR in teams or on `workers` workers, no two of which may
+   store one element) and returns its params. */
 static inline interp_array *replay_kernel(replay *r, const node *kernel, int64_t workers) {
   interp_array *params = replay_copies(r, r->params.at, r->params.n);
   interp_env e = replay_env(r);
   e.params = params;
   if (kernel->op == OP_SINK) {
     replay_check(r, interp_kernel(&e, kernel, r->a->mem, r->a->diag));
+    return params;
+  }
+  bool has_teams = false;
+  interp_teams teams = {.warp = REPLAY_WARP, .seed = (uint64_t)workers};
+  teams.groups = replay_launch(kernel, "g0", &has_teams);
+  teams.workers = replay_launch(kernel, "l0", &has_teams);
+  if (has_teams) {
+    replay_check(r, interp_linear_in_teams(&e, kernel, &teams, r->a->mem, r->a->diag));
     return params;
   }
   if (workers > 1) replay_check_stores(r, kernel, workers);

@@ -13,6 +13,7 @@
 #include "ir/transform/liftable_scalars.h"
 #include "ir/verify/verify_graph.h"
 #include "laws/laws.h"
+#include "laws/team_digits.h"
 #include "random.h"
 #include "runtime/kernel_prices.h"
 #include "schedule/schedule.h"
@@ -24,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-size_t check_laws_applied, check_places_by_cost, check_places_at_random;
+size_t check_laws_applied, check_team_laws_applied, check_places_by_cost, check_places_at_random;
 size_t check_rows_applied[TENSOR_ROWS];
 
 /* Reports. */
@@ -517,6 +518,49 @@ static void run_schedule(run *x, size_t number, char *const memory[]) {
   }
 }
 
+/** The same for teams of workers, whose programs must not race either. */
+static void run_team_schedule(run *x, size_t number, char *const memory[]) {
+  const schedule_step *step = &x->s->steps.at[number];
+  rng own = x->rng;
+  char **want = copies(x, step, memory);
+  report_stage(x->r, "scheduling for teams, step %zu", number);
+  bool reorders = x->g->math & MATH_REORDER;
+  const node *sink =
+      random_team_schedule(x->k, &own, step->kernel, reorders, &check_team_laws_applied);
+  if (!sink || law_expanded_nodes(x->a, sink, true) > MOST_COMPUTED) return;
+  run_kernel(x, step, reorders ? sink : step->kernel, want);
+  target plain = {.index32 = rng_chance(&own, 50), .registers = rng_chance(&own, 50) ? 16 : 4};
+  node_list nodes = topo_sort(x->a, &sink, 1, NULL, NULL);
+  team_digits digits = team_digits_of(x->k, &nodes);
+  if (!node_is_const(digits.groups)) return;
+  interp_teams teams = {.groups = node_int(digits.groups),
+                        .workers = digits.workers,
+                        .warp = digits.warp,
+                        .seed = rng_next(&own)};
+  print_stage(x, sink);
+  check_verified(x, &sink, 1, LEVEL_KERNEL);
+  for (int stage = 0; stage < 5 && !failed(x); stage++) {
+    static const char *const names[] = {"lower", "expand", "registers", "short_loops",
+                                        "index_width"};
+    report_stage(x->r, "random schedule for teams: %s, step %zu", names[stage], number);
+    sink = stage == 0   ? codegen_lower(x->k, sink)
+           : stage == 1 ? codegen_expand(x->k, sink)
+           : stage == 2 ? codegen_promote_registers(x->k, sink, &plain)
+           : stage == 3 ? codegen_short_loops(x->k, sink)
+                        : codegen_index_width(x->k, sink, &plain);
+    print_stage(x, sink);
+    check_verified(x, &sink, 1, LEVEL_LOWERED);
+    if (failed(x)) return;
+    const node *linear = codegen_barriers(x->k, codegen_linearise(x->k, sink));
+    print_stage(x, linear);
+    if (stage == 4) check_verified(x, &linear, 1, LEVEL_LINEAR);
+    char **now = copies(x, step, memory);
+    interp_env e = env_of(x, step, now);
+    check_status(x, interp_linear_in_teams(&e, linear, &teams, ir_mem(x->k), x->d));
+    if (!failed(x)) check_same(x, step, want, now, names[stage]);
+  }
+}
+
 /* Steps. */
 
 static void run_custom_in(run *x, const schedule_step *step, char *const memory[]) {
@@ -593,6 +637,7 @@ static void run_step(run *x, size_t i) {
                   .index32 = rng_chance(&x->rng, 50),
                   .hardware = x->lowered->hardware,
                   .rules = {.f16 = true, .bf16 = true}};
+  if (is_small(x->g)) run_team_schedule(x, i, x->kernels.memory);
   if (is_small(x->g)) run_schedule(x, i, x->kernels.memory);
   if (failed(x)) return;
   run_stages(x, i, &plain, x->kernels.memory, "kernel", false);

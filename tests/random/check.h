@@ -54,7 +54,7 @@ void check_programs(const graph *g, const target *lowered, const expected *e, vo
                     report *r);
 
 /** Number of laws that random schedules applied so far. */
-extern size_t check_laws_applied;
+extern size_t check_laws_applied, check_team_laws_applied;
 
 /** Number of arrays that schedules placed inside of others so far: as costs decide; at random. */
 extern size_t check_places_by_cost, check_places_at_random;

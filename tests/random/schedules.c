@@ -90,3 +90,52 @@ const node *random_schedule(ir *g, rng *r, const node *sink, bool reorders, size
   *applied += s.applied;
   return s.sink;
 }
+
+/* Teams. */
+
+static bool rounds(const node *b) {
+  for (size_t i = 0; b->op == OP_FOLD && i < fold_n_states(b); i++) {
+    int64_t o = fold_op(b, i);
+    if (o < 0 || op_rounds_reduction((op)o, (dtype)fold_init(b, i)->dtype)) return true;
+  }
+  return false;
+}
+
+/** Makes a range a digit, or splits one so that it may become one. */
+static void apply_digit(scheduling *s) {
+  static const range_kind kinds[] = {KIND_GLOBAL, KIND_LOCAL, KIND_LOCAL, KIND_WARP};
+  laws *l = &s->laws;
+  const node *range = random_range(l, s->r, s->sink), *a, *b, *made = NULL;
+  if (!range || rounds(law_find_binder(l, s->sink, range))) return;
+  bool is_loop = range_kind_of(range) == KIND_LOOP;
+  if (is_loop && rng_chance(s->r, 30))
+    made = law_split(l, s->sink, range, rng_between(s->r, 2, 4), &a, &b);
+  else if (is_loop)
+    made =
+        law_kind_on_axis(l, s->sink, range, kinds[rng_below(s->r, 4)], rng_between(s->r, 0, 2), &a);
+  if (!made) return;
+  s->sink = made;
+  s->applied++;
+}
+
+static bool has_digits(scheduling *s) {
+  node_list order = topo_sort(ir_arena(s->laws.g), &s->sink, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_RANGE && range_is_digit(order.at[i])) return true;
+  return false;
+}
+
+const node *random_team_schedule(ir *g, rng *r, const node *sink, bool reorders, size_t *applied) {
+  scheduling s = {.r = r,
+                  .laws = {.g = g, .workers = RANDOM_WORKERS, .warp = RANDOM_WARP},
+                  .sink = sink,
+                  .reorders = reorders};
+  for (size_t k = 2 + rng_below(r, 4 * MOST_LAWS); k > 0; k--) {
+    if (rng_chance(r, 30))
+      apply_one(&s);
+    else
+      apply_digit(&s);
+  }
+  *applied += s.applied;
+  return has_digits(&s) ? s.sink : NULL;
+}

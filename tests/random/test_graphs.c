@@ -404,7 +404,8 @@ static void summarise(const suite *s, size_t found) {
       "elements: %llu equal bit by bit, %llu within tolerances, %llu of which nothing is known\n",
       (unsigned long long)expect_counted.exact, (unsigned long long)expect_counted.bounded,
       (unsigned long long)expect_counted.unknown);
-  printf("random schedules: %zu laws\n", check_laws_applied);
+  printf("random schedules: %zu laws, %zu for teams\n", check_laws_applied,
+         check_team_laws_applied);
   printf("arrays inside of others: %zu by cost, %zu at random\n", check_places_by_cost,
          check_places_at_random);
   printf("kernels with products of small types:");

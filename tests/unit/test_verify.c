@@ -268,7 +268,8 @@ static const char *const ill_formed[][2] = {
     {"invalid f32", "the op does not make this type"},
     {"alloc f32 -1 [id=0 space=0]", "a size that is no index, or is negative"},
     {"alloc f32 4 %n [id=0 space=0]", "the place of an alloc is ranges"},
-    {"alloc f32 4 [id=0 space=2]", "a space is 0 or 1"},
+    {"alloc f32 4 [id=0 space=4]", "a space is 0 to 3"},
+    {"barrier void [id=0 space=1]", "a warp or a group meets"},
     {"alloc f32 4 [id=-1 space=0]", "no number of an alloc"},
     {"load f32 %x 0", "load reads a param or an alloc"},
     {"load i32 %p 0", "load of another type"},
@@ -733,6 +734,11 @@ static void broken_programs(void **state) {
                 "a register has other lanes");
   breaks_linear(PARTS "%u = alloc f32x4 %one [id=4 space=1]\n%l = linear void %u\nreturn %l\n",
                 "scratch memory holds scalars");
+  breaks_linear(PARTS
+                "%w = special i64 %n \"l0\"\n%r = range i64 %w [id=5 kind=loop axis=0 tail=0]\n"
+                "%b = barrier void [id=6 space=3]\n%e = end void %r %w\n"
+                "%l = linear void %w %r %b %e\nreturn %l\n",
+                "workers part in a loop around a barrier");
   breaks_linear(PARTS "%u = alloc f32 %n [id=0 space=1]\n%l = linear void %i %acc %u\nreturn %l\n",
                 "the number belongs to another node too");
 }

@@ -6,8 +6,6 @@
 #include "ir/transform/substitute.h"
 #include "laws/laws.h"
 
-enum { SPACE_REGISTER, SPACE_SCRATCH };
-
 const node *lower_node(lowering *l, const node *n) { return map_get(&l->image, n); }
 
 const node **lower_nodes(lowering *l, const node *const *from, size_t n) {
@@ -16,14 +14,16 @@ const node **lower_nodes(lowering *l, const node *const *from, size_t n) {
   return to;
 }
 
-static const node *alloc_make(lowering *l, dtype t, const node *binder, const node *size,
-                              int64_t space) {
+const node *lower_alloc(lowering *l, dtype t, const node *binder, const node *size, int64_t space) {
   const range_set *place = map_get(&l->places, binder);
   const node **src = arena_alloc(l->a, (place->n + 1) * sizeof *src);
-  src[0] = size;
-  for (uint32_t i = 0; i < place->n; i++) src[i + 1] = lower_node(l, place->at[i]);
+  const node **loops = lower_loops(l, place->at, place->n);
+  size_t n = 0;
+  src[n++] = size;
+  for (uint32_t i = 0; i < place->n; i++)
+    if (loops[i]) src[n++] = loops[i];
   int64_t ints[] = {ir_fresh_id(l->g), space};
-  return ir_node(l->g, OP_ALLOC, t, src, place->n + 1, ints, 2);
+  return ir_node(l->g, OP_ALLOC, t, src, n, ints, 2);
 }
 
 const node *lower_after(lowering *l, const node *storage, const node *const *effects, size_t n,
@@ -49,15 +49,15 @@ const node *lower_group(lowering *l, const node_list *effects) {
 }
 
 const node *lower_close_loops(lowering *l, const node *const *effects, const size_t *levels,
-                              size_t n, const node *const *ranges, size_t n_ranges) {
+                              size_t n, const node *const *loops, size_t n_loops) {
   node_list inside = {0};
-  for (size_t level = n_ranges;; level--) {
+  for (size_t level = n_loops;; level--) {
     for (size_t i = 0; i < n; i++)
-      if ((levels ? levels[i] : n_ranges) == level) vec_push(l->a, &inside, effects[i]);
+      if ((levels ? levels[i] : n_loops) == level) vec_push(l->a, &inside, effects[i]);
     if (!level) return lower_group(l, &inside);
-    if (!inside.n) continue;
+    if (!inside.n || !loops[level - 1]) continue;
     const node **src = arena_alloc(l->a, (inside.n + 1) * sizeof *src);
-    src[0] = ranges[level - 1];
+    src[0] = loops[level - 1];
     for (size_t i = 0; i < inside.n; i++) src[i + 1] = inside.at[i];
     const node *end = ir_node(l->g, OP_END, DT_VOID, src, inside.n + 1, NULL, 0);
     inside = (node_list){0};
@@ -65,39 +65,130 @@ const node *lower_close_loops(lowering *l, const node *const *effects, const siz
   }
 }
 
-const node *lower_alloc(lowering *l, dtype t, const node *binder, size_t rank,
-                        const node *const *extents) {
-  int64_t space = rank ? SPACE_SCRATCH : SPACE_REGISTER;
-  return alloc_make(l, t, binder, row_major_size(l->g, rank, extents), space);
+const node **lower_loops(lowering *l, const node *const *ranges, size_t n) {
+  const node **loops = arena_alloc(l->a, n * sizeof *loops);
+  for (size_t i = 0; i < n; i++) {
+    const node *own = lower_node(l, ranges[i]);
+    loops[i] = range_is_digit(ranges[i]) ? map_get(&l->gates, ranges[i]) : own;
+  }
+  return loops;
+}
+
+/* Homes. */
+
+static size_t home_rank(const home *h) {
+  return h->outer.n + h->rank - (size_t)__builtin_popcount(h->dropped);
+}
+
+/** The dimensions of a home's storage among those of its array, behind a list of others. */
+static const node **home_dims(lowering *l, const home *h, const node_list *first,
+                              const node *const *dims) {
+  const node **all = arena_alloc(l->a, home_rank(h) * sizeof *all);
+  size_t n = 0;
+  for (size_t i = 0; i < first->n; i++) all[n++] = first->at[i];
+  for (size_t i = 0; i < h->rank; i++)
+    if (!(h->dropped >> i & 1)) all[n++] = dims[i];
+  return all;
+}
+
+/** True (as a node) where the dropped coordinates are inside of the array. */
+static const node *has_part(lowering *l, const home *h, const node *const *coords) {
+  const node *at[IR_MAX_RANK], *extents[IR_MAX_RANK];
+  size_t n = 0;
+  for (size_t i = 0; i < h->rank; i++) {
+    at[n] = coords[i];
+    extents[n] = h->extents[i];
+    n += h->dropped >> i & 1;
+  }
+  return ix_in_bounds(l->g, n, at, extents);
+}
+
+const node *lower_address(lowering *l, const home *h, const node *const *coords) {
+  const node *inside = h->is_partial ? has_part(l, h, coords) : NULL;
+  const node *address =
+      row_major_address(l->g, home_rank(h), home_dims(l, h, &h->extended, h->extents),
+                        home_dims(l, h, &h->outer, coords));
+  if (!inside || node_is_bits(inside, 1)) return address;
+  const node *invalid = ir_node(l->g, OP_INVALID, DT_INDEX, NULL, 0, NULL, 0);
+  if (address->op == OP_WHERE) {
+    inside = ix_and(l->g, inside, address->src[0]);
+    address = address->src[1];
+  }
+  return ir_op3(l->g, OP_WHERE, inside, address, invalid);
+}
+
+/** Adds the digits around a binder, of those that the sharers of an array differ in. */
+static void add_outer_digits(lowering *l, home *h, const node *binder, storage_space space) {
+  const node_list *open = map_get(&l->teams.open, binder);
+  for (size_t i = 0; i < open->n && space_is_shared(space); i++) {
+    range_kind k = range_kind_of(open->at[i]);
+    if (k != KIND_WARP && (k != KIND_LOCAL || space != SPACE_GROUP)) continue;
+    const team_digit *d = team_digits_find(&l->teams.digits, open->at[i]);
+    vec_push(l->a, &h->outer, lower_digit_value(l, d));
+    vec_push(l->a, &h->extended, d->extent);
+  }
+}
+
+home lower_home(lowering *l, const node *binder, size_t component) {
+  bool is_stage = binder->op == OP_STAGE;
+  const team_array *a = team_arrays_find(&l->teams, binder, component);
+  size_t rank = is_stage ? stage_rank(binder, component) : fold_rank(binder, component);
+  const node *const *extents =
+      is_stage ? stage_extents(binder, component) : fold_extents(binder, component);
+  home h = {.rank = rank,
+            .extents = lower_nodes(l, extents, rank),
+            .dropped = a->dropped,
+            .is_partial = a->is_partial};
+  storage_space space = team_array_space(a, rank);
+  add_outer_digits(l, &h, binder, space);
+  const node *size = row_major_size(l->g, home_rank(&h), home_dims(l, &h, &h.extended, h.extents));
+  dtype t = is_stage ? (dtype)stage_value(binder, component)->dtype : fold_dtype(binder, component);
+  h.storage = lower_alloc(l, t, binder, size, space);
+  return h;
+}
+
+home lower_param_home(lowering *l, const node *stage, size_t i) {
+  size_t rank = stage_rank(stage, i);
+  return (home){.rank = rank, .extents = lower_nodes(l, stage_extents(stage, i), rank)};
+}
+
+/** A home's storage as seen inside the gates of the dropped coordinates: an address that they do not
+    appear in would leave a load outside, where workers without a part run it too. */
+static const node *inside_gates(lowering *l, const home *h, const node *const *coords) {
+  node_list gates = {0};
+  for (size_t i = 0; i < h->rank && h->is_partial; i++)
+    for (uint32_t k = 0; h->dropped >> i & 1 && k < coords[i]->free->n; k++)
+      vec_push(l->a, &gates, coords[i]->free->at[k]);
+  return gates.n ? lower_after(l, h->storage, NULL, 0, gates.at, gates.n) : h->storage;
+}
+
+const node *lower_home_load(lowering *l, dtype t, const home *h, const node *const *coords) {
+  return lower_load(l, t, inside_gates(l, h, coords), lower_address(l, h, coords));
 }
 
 const node *lower_element_load(lowering *l, const node *n, const home *h) {
-  const node **coords = lower_nodes(l, n->src + 1, n->n_src - 1);
-  const node *address = row_major_address(l->g, h->rank, h->extents, coords);
-  return lower_load(l, (dtype)n->dtype, h->storage, address);
+  return lower_home_load(l, (dtype)n->dtype, h, lower_nodes(l, n->src + 1, n->n_src - 1));
 }
 
-const node *lower_stage_address(lowering *l, const node *s, size_t i) {
-  size_t rank = stage_rank(s, i);
-  const node **coords = lower_nodes(l, stage_coords(s, i), rank);
-  return row_major_address(l->g, rank, lower_nodes(l, stage_extents(s, i), rank), coords);
+const node *lower_stage_address(lowering *l, const home *h, const node *s, size_t i) {
+  return lower_address(l, h, lower_nodes(l, stage_coords(s, i), stage_rank(s, i)));
 }
 
 /* Loops over whole arrays. */
 
 /** Loops over the elements of an array, and the coordinates by them. */
 typedef struct nest {
-  const node **ranges, **coords;
+  const node **loops, **coords;
   size_t n;
 } nest;
 
-static nest whole_nest(lowering *l, size_t rank, const node *const *extents) {
-  nest e = {arena_alloc(l->a, rank * sizeof *e.ranges), arena_alloc(l->a, rank * sizeof *e.coords),
-            0};
-  for (size_t i = 0; i < rank; i++) {
-    bool one = node_is_bits(extents[i], 1);
-    e.coords[i] = one ? ix_const(l->g, 0) : range_make(l->g, extents[i], KIND_LOOP);
-    if (!one) e.ranges[e.n++] = e.coords[i];
+static nest whole_nest(lowering *l, const home *h) {
+  nest e = {arena_alloc(l->a, h->rank * sizeof *e.loops),
+            arena_alloc(l->a, h->rank * sizeof *e.coords), 0};
+  for (size_t i = 0; i < h->rank; i++) {
+    bool one = node_is_bits(h->extents[i], 1) || h->dropped >> i & 1;
+    e.coords[i] = one ? ix_const(l->g, 0) : range_make(l->g, h->extents[i], KIND_LOOP);
+    if (!one) e.loops[e.n++] = e.coords[i];
   }
   return e;
 }
@@ -121,19 +212,22 @@ static const node *copy_range(lowering *l, const node *range, const node *extent
 
 /** Loops over the elements that a stage's value writes: copies of its own loops, so that no other
     element is touched; over the whole array where those may not be repeated. */
-static nest written_nest(lowering *l, const node *stage, size_t value, const node *reader) {
+static nest written_nest(lowering *l, const home *h, const node *stage, size_t value,
+                         const node *reader) {
   size_t rank = stage_rank(stage, value), level = stage_loop_depth(stage, value);
   const node *const *ranges = stage_range(stage), *const *coords = stage_coords(stage, value);
   if (!stage_writes_once(stage, value) || reads_memory(l, ranges, level) ||
       reads_memory(l, coords, rank))
-    return whole_nest(l, rank, lower_nodes(l, stage_extents(stage, value), rank));
-  nest e = {arena_alloc(l->a, level * sizeof *e.ranges), arena_alloc(l->a, rank * sizeof *e.coords),
+    return whole_nest(l, h);
+  nest e = {arena_alloc(l->a, level * sizeof *e.loops), arena_alloc(l->a, rank * sizeof *e.coords),
             level};
   map with = {0};
   for (size_t i = 0; i < level; i++) {
     const node *extent = subst_ranges(l->g, range_extent(ranges[i]), &with);
-    e.ranges[i] = copy_range(l, ranges[i], extent, reader);
-    map_set(l->a, &with, ranges[i], (void *)e.ranges[i]);
+    const node *copy = copy_range(l, ranges[i], extent, reader), *index = copy;
+    if (range_is_digit(copy)) index = lower_digit(l, copy);
+    e.loops[i] = range_is_digit(copy) ? map_get(&l->gates, copy) : copy;
+    map_set(l->a, &with, ranges[i], (void *)index);
   }
   for (size_t i = 0; i < rank; i++) e.coords[i] = subst_ranges(l->g, coords[i], &with);
   return e;
@@ -152,21 +246,21 @@ static bool writes_all(const node *stage, size_t value) {
 }
 
 const node *lower_copy_array(lowering *l, const node *stage, size_t value, const node *reader,
-                             const node *to, int64_t o) {
+                             const home *h, const node *to, int64_t o) {
   const home *from = (const home *)map_get(&l->homes, stage) + value;
   dtype t = (dtype)to->dtype;
-  nest e = written_nest(l, stage, value, reader);
-  const node *address = row_major_address(l->g, from->rank, from->extents, e.coords);
-  const node *x = lower_load(l, t, from->storage, address);
+  nest e = written_nest(l, from, stage, value, reader);
+  const node *address = lower_address(l, h, e.coords);
+  const node *x = lower_load(l, t, from->storage, lower_address(l, from, e.coords));
   if (o >= 0) x = ir_op2(l->g, (op)o, lower_load(l, t, to, address), x);
-  x = lower_store(l, to, address, x);
-  return lower_close_loops(l, &x, NULL, 1, e.ranges, e.n);
+  x = lower_store_once(l, lower_store(l, to, address, x), stage, value);
+  return lower_close_loops(l, &x, NULL, 1, e.loops, e.n);
 }
 
 const node *lower_fill(lowering *l, const home *h, const node *to, const node *x, const node *stage,
                        size_t value, const node *reader) {
   bool has_loops = stage && writes_all(stage, value);
-  nest e = has_loops ? written_nest(l, stage, value, reader) : whole_nest(l, h->rank, h->extents);
-  x = lower_store(l, to, row_major_address(l->g, h->rank, h->extents, e.coords), x);
-  return lower_close_loops(l, &x, NULL, 1, e.ranges, e.n);
+  nest e = has_loops ? written_nest(l, h, stage, value, reader) : whole_nest(l, h);
+  x = lower_store(l, to, lower_address(l, h, e.coords), x);
+  return lower_close_loops(l, &x, NULL, 1, e.loops, e.n);
 }

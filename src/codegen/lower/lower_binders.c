@@ -22,7 +22,9 @@ static const node *lower_index(lowering *l, const node *n) {
   const node *of = n->src[0];
   if (of->op == OP_STATE) return lower_state_load(l, n);
   if (of->op == OP_PARAM) {
-    home param = {lower_node(l, of), of->rank, lower_nodes(l, of->dims, of->rank)};
+    home param = {.storage = lower_node(l, of),
+                  .rank = of->rank,
+                  .extents = lower_nodes(l, of->dims, of->rank)};
     return lower_element_load(l, n, &param);
   }
   const home *all = map_get(&l->homes, of);
@@ -34,30 +36,34 @@ static const node *lower_index(lowering *l, const node *n) {
 /** A store inside of loops. Loops that its address does not depend on are sources too: equal stores
    of the parts of a split loop would be one node else. */
 static const node *store_inside(lowering *l, const node *storage, const node *address,
-                                const node *value, const node *const *ranges, size_t n) {
+                                const node *value, const node *const *loops, size_t n) {
   const node **src = arena_alloc(l->a, (n + 3) * sizeof *src);
   size_t count = 0;
   src[count++] = storage;
   src[count++] = address;
   src[count++] = value;
   for (size_t i = 0; i < n; i++) {
-    range_kind kind = range_kind_of(ranges[i]);
+    range_kind kind = loops[i] ? range_kind_of(loops[i]) : KIND_UNROLL;
     bool is_loop = kind != KIND_UNROLL && kind != KIND_VECTOR;
-    if (is_loop && !node_is_free_in(ranges[i], address)) src[count++] = ranges[i];
+    if (is_loop && !node_is_free_in(loops[i], address)) src[count++] = loops[i];
   }
   return ir_node(l->g, OP_STORE, DT_VOID, src, count, NULL, 0);
 }
 
-static const node *store_values(lowering *l, const node *s, const node *const *storage) {
+/** The loops that store a STAGE's values to homes; storage[i] is that of the i-th. */
+static const node *store_values(lowering *l, const node *s, const home *homes,
+                                const node *const *storage) {
   size_t n = stage_n_values(s), *levels = arena_alloc(l->a, n * sizeof *levels);
-  const node *const *ranges = lower_nodes(l, stage_range(s), stage_n_ranges(s));
+  const node *const *loops = lower_loops(l, stage_range(s), stage_n_ranges(s));
   const node **effects = arena_alloc(l->a, n * sizeof *effects);
   for (size_t i = 0; i < n; i++) {
     levels[i] = stage_loop_depth(s, i);
-    effects[i] = store_inside(l, storage[i], lower_stage_address(l, s, i),
-                              lower_node(l, stage_value(s, i)), ranges, levels[i]);
+    const node *address = lower_stage_address(l, &homes[i], s, i);
+    const node *x =
+        store_inside(l, storage[i], address, lower_node(l, stage_value(s, i)), loops, levels[i]);
+    effects[i] = lower_store_once(l, x, s, i);
   }
-  return lower_close_loops(l, effects, levels, n, ranges, stage_n_ranges(s));
+  return lower_close_loops(l, effects, levels, n, loops, stage_n_ranges(s));
 }
 
 static void lower_stage(lowering *l, const node *s) {
@@ -65,11 +71,10 @@ static void lower_stage(lowering *l, const node *s) {
   const node **storage = arena_alloc(l->a, n * sizeof *storage);
   home *homes = arena_alloc(l->a, n * sizeof *homes);
   for (size_t i = 0; i < n; i++) {
-    size_t rank = stage_rank(s, i);
-    homes[i] = (home){NULL, rank, lower_nodes(l, stage_extents(s, i), rank)};
-    storage[i] = lower_alloc(l, (dtype)stage_value(s, i)->dtype, s, rank, homes[i].extents);
+    homes[i] = lower_home(l, s, i);
+    storage[i] = homes[i].storage;
   }
-  const node *end = store_values(l, s, storage);
+  const node *end = store_values(l, s, homes, storage);
   for (size_t i = 0; i < n; i++) homes[i].storage = lower_after(l, storage[i], &end, 1, NULL, 0);
   map_set(l->a, &l->homes, s, homes);
 }
@@ -103,12 +108,12 @@ static node_list reads_inside(lowering *l, const node *param, const node_list *n
 static const node **params_after_reads(lowering *l, const node *out) {
   const node *stage = out->src[out->n_src - 1], **params = lower_nodes(l, out->src, out->n_src - 1);
   const node **values = lower_nodes(l, stage->src, stage_n_values(stage));
-  const node *const *ranges = lower_nodes(l, stage_range(stage), stage_n_ranges(stage));
+  const node *const *loops = lower_loops(l, stage_range(stage), stage_n_ranges(stage));
   node_list nodes = topo_sort(l->a, values, stage_n_values(stage), NULL, NULL);
   for (size_t i = 0; i + 1 < out->n_src; i++) {
     const range_set *inside = ix_const(l->g, 0)->free;
     for (size_t k = 0; k < stage_loop_depth(stage, i); k++)
-      inside = range_set_union(l->g, inside, ranges[k]->free);
+      if (loops[k]) inside = range_set_union(l->g, inside, loops[k]->free);
     node_list reads = reads_inside(l, params[i], &nodes, values, stage_n_values(stage), inside);
     if (reads.n) params[i] = lower_after(l, params[i], reads.at, reads.n, NULL, 0);
   }
@@ -118,9 +123,12 @@ static const node **params_after_reads(lowering *l, const node *out) {
 static const node *lower_out(lowering *l, const node *out) {
   const node *stage = out->src[out->n_src - 1], **params = lower_nodes(l, out->src, out->n_src - 1);
   node_list effects = {0};
-  if (map_get(&l->direct, stage) == out) return store_values(l, stage, params_after_reads(l, out));
+  home *homes = arena_alloc(l->a, out->n_src * sizeof *homes);
+  for (size_t i = 0; i + 1 < out->n_src; i++) homes[i] = lower_param_home(l, stage, i);
+  if (map_get(&l->direct, stage) == out)
+    return store_values(l, stage, homes, params_after_reads(l, out));
   for (size_t i = 0; i + 1 < out->n_src; i++)
-    vec_push(l->a, &effects, lower_copy_array(l, stage, i, out, params[i], -1));
+    vec_push(l->a, &effects, lower_copy_array(l, stage, i, out, &homes[i], params[i], -1));
   return lower_group(l, &effects);
 }
 
@@ -134,6 +142,9 @@ static const node *lower_by_op(lowering *l, const node *n) {
     return n;
   case OP_FOLD: lower_fold(l, n); return n;
   case OP_STATE: lower_state(l, n); return n;
+  case OP_RANGE:
+    if (range_is_digit(n)) return lower_digit(l, n);
+    return subst_rebuild(l->g, n, lower_nodes(l, n->src, n->n_src));
   case OP_OUT: return lower_out(l, n);
   default: return subst_rebuild(l->g, n, lower_nodes(l, n->src, n->n_src));
   }
@@ -202,6 +213,7 @@ const node *codegen_lower(ir *g, const node *sink) {
   find_direct_stages(&l, &order);
   fold_analysis_in_place(l.a, sink, &l.in_place);
   fold_analysis_scopes(g, sink, &l.places);
+  l.teams = team_arrays_of(g, sink);
   law_collect_vectorised(&(laws){.g = g}, sink, NULL, &l.lanes);
   lower_graph(&l, sink);
   return remainder_loops_separate(g, lower_node(&l, sink));

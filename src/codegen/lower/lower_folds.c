@@ -5,7 +5,7 @@
    allows that; else the step is an array of its own, which further loops add to the state after all
    loads. */
 #include "codegen/lower/lowering.h"
-#include "ir/index/row_major_address.h"
+#include "ir/index/index_arithmetic.h"
 
 /** A FOLD while it is lowered: states are initialised before the first load of one, stepped before
     the first load of a state after its step, and the loop is closed last. */
@@ -30,7 +30,8 @@ static const node *initialise_state(lowering *l, const scan *s, size_t i, const 
   const node *f = s->fold, *init = fold_init(f, i);
   int64_t component = fold_component(f, i);
   const node *step = component < 0 ? NULL : fold_step(f, i);
-  if (init->op == OP_STAGE) return lower_copy_array(l, init, (size_t)component, f, alloc, -1);
+  if (init->op == OP_STAGE)
+    return lower_copy_array(l, init, (size_t)component, f, &s->before[i], alloc, -1);
   return lower_fill(l, &s->before[i], alloc, lower_node(l, init), step, (size_t)component, f);
 }
 
@@ -42,9 +43,8 @@ static void initialise_states(lowering *l, scan *s) {
   s->load = arena_calloc(l->a, n, sizeof *s->load);
   s->before = arena_alloc(l->a, n * sizeof *s->before);
   for (size_t i = 0; i < n; i++) {
-    size_t rank = fold_rank(f, i);
-    s->before[i] = (home){NULL, rank, lower_nodes(l, fold_extents(f, i), rank)};
-    s->alloc[i] = lower_alloc(l, fold_dtype(f, i), f, rank, s->before[i].extents);
+    s->before[i] = lower_home(l, f, i);
+    s->alloc[i] = s->before[i].storage;
     const node *first = initialise_state(l, s, i, s->alloc[i]);
     s->before[i].storage = lower_after(l, s->alloc[i], &first, 1, s->ranges, n_ranges);
   }
@@ -60,16 +60,13 @@ static const node *storage_after_load(lowering *l, const scan *s, size_t i) {
                                                   : at;
 }
 
-/** The store of a state's step at an address. */
-static const node *step_store(lowering *l, const scan *s, size_t i, const node *address,
+/** The store of a state's step, for an array at lowered coordinates. */
+static const node *step_store(lowering *l, const scan *s, size_t i, const node *const *coords,
                               const node *v) {
   int64_t o = fold_op(s->fold, i);
-  const node *at = storage_after_load(l, s, i);
-  if (o >= 0) {
-    const node *old = lower_load(l, (dtype)v->dtype, s->before[i].storage, address);
-    v = ir_op2(l->g, (op)o, old, v);
-  }
-  return lower_store(l, at, address, v);
+  const home *h = &s->before[i];
+  if (o >= 0) v = ir_op2(l->g, (op)o, lower_home_load(l, (dtype)v->dtype, h, coords), v);
+  return lower_store(l, storage_after_load(l, s, i), lower_address(l, h, coords), v);
 }
 
 static void set_stepped(lowering *l, scan *s, size_t i, const node *effect) {
@@ -84,12 +81,12 @@ static const node *step_in_place(lowering *l, scan *s, const node *stage) {
   for (size_t i = 0; i < n; i++) {
     if (fold_step(s->fold, i) != stage) continue;
     size_t c = (size_t)fold_component(s->fold, i);
-    effects[count] =
-        step_store(l, s, i, lower_stage_address(l, stage, c), lower_node(l, stage_value(stage, c)));
+    const node **coords = lower_nodes(l, stage_coords(stage, c), stage_rank(stage, c));
+    effects[count] = step_store(l, s, i, coords, lower_node(l, stage_value(stage, c)));
     levels[count++] = stage_loop_depth(stage, c);
   }
-  const node *const *ranges = lower_nodes(l, stage_range(stage), stage_n_ranges(stage));
-  const node *effect = lower_close_loops(l, effects, levels, count, ranges, stage_n_ranges(stage));
+  const node *const *loops = lower_loops(l, stage_range(stage), stage_n_ranges(stage));
+  const node *effect = lower_close_loops(l, effects, levels, count, loops, stage_n_ranges(stage));
   for (size_t i = 0; i < n; i++)
     if (fold_step(s->fold, i) == stage) set_stepped(l, s, i, effect);
   return effect;
@@ -125,7 +122,7 @@ static bool is_in_place(const lowering *l, const scan *s, size_t i) {
 
 static const node *step_scalar(lowering *l, scan *s, size_t i, node_list *waits) {
   const node *v = lower_node(l, fold_step(s->fold, i));
-  const node *effect = step_store(l, s, i, ix_const(l->g, 0), v);
+  const node *effect = step_store(l, s, i, NULL, v);
   set_stepped(l, s, i, effect);
   add_step_effects(l, s, v, waits);
   return effect;
@@ -157,7 +154,7 @@ static void step_from_arrays(lowering *l, scan *s, const node_list *waits) {
     const node *to = lower_after(l, s->before[i].storage, waits->at, waits->n, NULL, 0);
     size_t c = (size_t)fold_component(f, i);
     const node *effect =
-        lower_copy_array(l, fold_step(f, i), c, fold_step(f, i), to, fold_op(f, i));
+        lower_copy_array(l, fold_step(f, i), c, fold_step(f, i), &s->before[i], to, fold_op(f, i));
     set_stepped(l, s, i, effect);
     vec_push(l->a, &s->effects, effect);
   }
@@ -176,17 +173,18 @@ static void step_fold(lowering *l, scan *s) {
 
 static home store_emitted(lowering *l, scan *s, size_t e) {
   const node *f = s->fold;
-  size_t component = fold_n_states(f) + e, rank = fold_rank(f, component);
-  home h = {NULL, rank, lower_nodes(l, fold_extents(f, component), rank)};
-  h.storage = lower_alloc(l, fold_dtype(f, component), f, rank, h.extents);
-  const node *address =
-      row_major_address(l->g, rank, h.extents, lower_nodes(l, fold_coords(f, e), rank));
+  home h = lower_home(l, f, fold_n_states(f) + e);
+  const node *address = lower_address(l, &h, lower_nodes(l, fold_coords(f, e), h.rank));
   const node *to = lower_after(l, h.storage, s->ranges, fold_n_ranges(f), NULL, 0);
   vec_push(l->a, &s->effects, lower_store(l, to, address, lower_node(l, fold_emit(f, e))));
   return h;
 }
 
 void lower_fold(lowering *l, const node *f) {
+  if (lower_is_team_fold(f)) {
+    lower_team_fold(l, f);
+    return;
+  }
   scan *s = map_get(&l->scans, fold_innermost_range(f));
   size_t n = fold_n_states(f), count = n + fold_n_emits(f);
   home *homes = arena_alloc(l->a, count * sizeof *homes);

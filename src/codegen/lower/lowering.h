@@ -1,18 +1,23 @@
 /* Internal header of the lowering of kernels, in which binders (loop nodes) become storage (ALLOC),
-   LOADs, STOREs and loops: the state and functions that lower_binders.c, lower_arrays.c and
-   lower_folds.c share. */
+   LOADs, STOREs and loops: the state and functions that lower_binders.c, lower_arrays.c,
+   lower_folds.c and lower_teams.c share. */
 #ifndef TENON_CODEGEN_LOWER_LOWERING_H
 #define TENON_CODEGEN_LOWER_LOWERING_H
 
 #include "base/map.h"
 #include "ir/core/binder.h"
 #include "ir/core/topo_sort.h"
+#include "laws/team_arrays.h"
 
 /** The array of one component of a lowered binder. */
 typedef struct home {
   const node *storage; /* as readers access it: AFTER(ALLOC, effects …) */
   size_t rank;
   const node *const *extents;
+  uint32_t dropped;   /* coordinates of which each worker holds its part: bit p for p */
+  bool is_partial;    /* some workers have no part */
+  node_list outer;    /* digits for each of which a shared array has a part, lowered */
+  node_list extended; /* their extents */
 } home;
 
 typedef struct lowering {
@@ -25,11 +30,14 @@ typedef struct lowering {
   map in_place; /* STAGEs whose loops write the states of their FOLD */
   map places;   /* STAGE or FOLD → range_set that its storage depends on */
   map lanes;    /* ranges that are vectors, or inside of vectors */
+  team_arrays teams;
+  map gates; /* digit RANGE → the loop of at most one iteration that leaves workers out; none where
+                the range has all of its digit */
 } lowering;
 
 /* lower_arrays.c */
 
-/** The lowered form of a node, or of several. */
+/** The lowered form of a node, or of several. A range that is a digit becomes an expression. */
 const node *lower_node(lowering *l, const node *n);
 const node **lower_nodes(lowering *l, const node *const *from, size_t n);
 
@@ -41,30 +49,65 @@ const node *lower_load(lowering *l, dtype t, const node *storage, const node *ad
 const node *lower_store(lowering *l, const node *storage, const node *address, const node *value);
 const node *lower_group(lowering *l, const node_list *effects);
 
-/** Closes the loops of `ranges`, the outermost first, around effects: the i-th effect is inside of
-   the first levels[i] of them (NULL: of all). */
-const node *lower_close_loops(lowering *l, const node *const *effects, const size_t *levels,
-                              size_t n, const node *const *ranges, size_t n_ranges);
+/** The loops of ranges: a lowered range, the gate of a digit, or NULL for a digit without one. */
+const node **lower_loops(lowering *l, const node *const *ranges, size_t n);
 
-/** Scratch memory for an array of a binder, or a register for one element (rank 0). */
-const node *lower_alloc(lowering *l, dtype t, const node *binder, size_t rank,
-                        const node *const *extents);
+/** Closes loops, the outermost first, around effects: the i-th effect is inside of the first
+   levels[i] of them (NULL: of all). A loop may be NULL. */
+const node *lower_close_loops(lowering *l, const node *const *effects, const size_t *levels,
+                              size_t n, const node *const *loops, size_t n_loops);
+
+/** An ALLOC of a size and space at the place of a binder. */
+const node *lower_alloc(lowering *l, dtype t, const node *binder, const node *size, int64_t space);
+
+/** The home of a component of a STAGE or FOLD, with an ALLOC as its storage: registers for one
+    element, scratch memory, or memory that a team shares. */
+home lower_home(lowering *l, const node *binder, size_t component);
+
+/** The address of an element in a home, from lowered coordinates. */
+const node *lower_address(lowering *l, const home *h, const node *const *coords);
+
+/** The LOAD of an element of a home, at lowered coordinates. */
+const node *lower_home_load(lowering *l, dtype t, const home *h, const node *const *coords);
 
 /** The LOAD of an INDEX from its value's array. */
 const node *lower_element_load(lowering *l, const node *n, const home *h);
 
-/** The address at which a STAGE stores the i-th of its values. */
-const node *lower_stage_address(lowering *l, const node *s, size_t i);
+/** The home of the i-th value of a STAGE that stores to a param: without storage. */
+home lower_param_home(lowering *l, const node *stage, size_t i);
 
-/** Loops that copy a lowered stage's array to other storage (o < 0), or combine both by an op, and
-   that run where `reader` does. */
+/** The address at which a STAGE stores the i-th of its values in a home. */
+const node *lower_stage_address(lowering *l, const home *h, const node *s, size_t i);
+
+/** Loops that copy a lowered stage's array to the storage `to` of a home (o < 0), or combine both
+   by an op, and that run where `reader` does. */
 const node *lower_copy_array(lowering *l, const node *stage, size_t value, const node *reader,
-                             const node *to, int64_t o);
+                             const home *h, const node *to, int64_t o);
 
 /** Loops that fill an array with one value: those by which a stage's value writes all elements of
    it, or loops over the whole array (also for stage NULL). */
 const node *lower_fill(lowering *l, const home *h, const node *to, const node *x, const node *stage,
                        size_t value, const node *reader);
+
+/* lower_teams.c */
+
+/** A range that is a digit, as an expression of the number of the group or of the worker. */
+const node *lower_digit(lowering *l, const node *range);
+
+/** A digit as such an expression. */
+const node *lower_digit_value(lowering *l, const team_digit *d);
+
+/** A store that one of several workers makes which would store the same: those with the index 0 of
+    each digit of the space's team that is neither in the coordinates of the STAGE's value nor
+   around the STAGE. Storage of a param is everybody's. */
+const node *lower_store_once(lowering *l, const node *store, const node *stage, size_t value);
+
+/** True for a FOLD over digits. */
+bool lower_is_team_fold(const node *f);
+
+/** Sets the homes of a FOLD over digits: each worker computes its term, then pairs of workers, of
+    pairs, and so on are combined through memory that the team shares. */
+void lower_team_fold(lowering *l, const node *f);
 
 /* lower_folds.c */
 

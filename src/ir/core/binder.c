@@ -19,6 +19,10 @@ const node *range_with(ir *g, const node *range, const node *extent, range_kind 
   return make_range(g, extent, range->ints[0], kind, range->ints[2], range->ints[3]);
 }
 
+const node *range_on_axis(ir *g, const node *range, range_kind kind, int64_t axis) {
+  return make_range(g, range_extent(range), range->ints[0], kind, axis, range->ints[3]);
+}
+
 const node *range_clone(ir *g, const node *range, const node *extent) {
   return make_range(g, extent, ir_fresh_id(g), range_kind_of(range), range->ints[2],
                     range->ints[3]);

@@ -12,6 +12,8 @@ const node *range_make(ir *g, const node *extent, range_kind kind);
 
 /** A range of the same id with another kind or extent. */
 const node *range_with(ir *g, const node *range, const node *extent, range_kind kind);
+/** A range of the same id and extent as a digit: of another kind, on an axis. */
+const node *range_on_axis(ir *g, const node *range, range_kind kind, int64_t axis);
 /** A range of the same kind with another extent and a new id. */
 const node *range_clone(ir *g, const node *range, const node *extent);
 

@@ -60,10 +60,21 @@ typedef enum range_kind {
 const char *range_kind_name(range_kind k);
 
 static inline const node *range_extent(const node *r) { return r->src[0]; }
+static inline int64_t range_axis(const node *r) { return r->ints[2]; }
 static inline range_kind range_kind_of(const node *r) { return (range_kind)r->ints[1]; }
 /** Likely iterations of a range. */
 static inline double range_likely_trips(const node *r) { return ix_likely(range_extent(r)); }
 static inline bool range_is_unrolled(const node *r) { return range_kind_of(r) == KIND_UNROLL; }
+
+/** True for a digit of the number of a group (GLOBAL) or of a worker in its group (LOCAL, WARP). */
+static inline bool range_is_digit(const node *r) {
+  range_kind k = range_kind_of(r);
+  return k == KIND_GLOBAL || k == KIND_LOCAL || k == KIND_WARP;
+}
+/** True for ranges of one digit: of equal kind and axis. */
+static inline bool range_is_same_digit(const node *a, const node *b) {
+  return range_kind_of(a) == range_kind_of(b) && range_axis(a) == range_axis(b);
+}
 
 /** The VECTOR range that a node depends on; NULL: none. */
 const node *node_vector_range(const node *n);

@@ -177,7 +177,12 @@ const char *check_op_alloc(const node_spec *s) {
     return "a size that is no index, or is negative";
   if (!check_all(is_scope, s->src + 1, s->n_src - 1)) return "the place of an alloc is ranges";
   if (s->ints[0] < 0 || s->ints[0] == INT64_MAX) return "no number of an alloc";
-  return s->ints[1] & ~INT64_C(1) ? "a space is 0 or 1" : NULL;
+  return s->ints[1] < 0 || s->ints[1] > SPACE_GROUP ? "a space is 0 to 3" : NULL;
+}
+
+const char *check_op_barrier(const node_spec *s) {
+  bool is_team = s->ints[1] == SPACE_WARP || s->ints[1] == SPACE_GROUP;
+  return is_team && s->ints[0] >= 0 ? NULL : "a warp or a group meets";
 }
 
 const char *check_op_load(const node_spec *s) {

@@ -57,7 +57,8 @@ static const char *(*const rules[OP_LIMIT])(const node_spec *s) = {
     [OP_LOAD] = check_op_load,         [OP_STORE] = check_op_store,
     [OP_PREFETCH] = check_op_prefetch, [OP_AFTER] = check_op_after,
     [OP_END] = check_op_end,           [OP_SPECIAL] = check_op_special,
-    [OP_DEVICE] = check_op_device,     [OP_PROGRAM] = check_op_program};
+    [OP_BARRIER] = check_op_barrier,   [OP_DEVICE] = check_op_device,
+    [OP_PROGRAM] = check_op_program};
 
 static const char *check_numbers(const node_spec *s) {
   if ((unsigned)s->op >= OP_LIMIT) return "no such op";

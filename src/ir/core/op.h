@@ -12,6 +12,12 @@ typedef enum op {
   OP_LIMIT
 } op;
 
+/** Where an ALLOC lies: a worker's registers and scratch memory, memory of a warp, of a group. */
+typedef enum storage_space { SPACE_REGISTER, SPACE_SCRATCH, SPACE_WARP, SPACE_GROUP } storage_space;
+
+/** True for memory that workers of a team share. */
+static inline bool space_is_shared(int64_t space) { return space >= SPACE_WARP; }
+
 typedef enum op_class {
   CLASS_ELEMENTWISE,
   CLASS_MOVEMENT,

@@ -46,7 +46,8 @@
   X(PASS_SHORT_LOOPS, "short_loops")                        \
   X(PASS_DECOMPOSE, "decompose")                            \
   X(PASS_INDEX_WIDTH, "index_width")                        \
-  X(PASS_LINEARISE, "linearise")
+  X(PASS_LINEARISE, "linearise")                            \
+  X(PASS_BARRIERS, "barriers")
 
 typedef enum pass {
 #define PASS_ENUM(name, text) name,

@@ -5,6 +5,7 @@
 
 #include "ir/core/affine.h"
 #include "ir/core/binder_layout.h"
+#include "ir/index/index_proof.h"
 #include "ir/index/row_major_address.h"
 
 enum { MOST_PARTS = 64 };
@@ -166,6 +167,21 @@ bool stage_writes_once(const node *stage, size_t value) {
   for (size_t i = 0; i < stage_loop_depth(stage, value); i++)
     if (!is_known(&k, stage_range(stage)[i])) return false;
   return true;
+}
+
+static bool share_range(const node *x, const node *y) {
+  for (uint32_t i = 0; i < x->free->n; i++)
+    if (node_is_free_in(x->free->at[i], y)) return true;
+  return false;
+}
+
+bool stages_write_apart(ir *g, const node *a, size_t value, const node *b, size_t other) {
+  for (size_t p = 0; p < stage_rank(a, value); p++) {
+    const node *x = stage_coords(a, value)[p], *y = stage_coords(b, other)[p];
+    if (share_range(x, y)) continue;
+    if (ix_prove_lt(g, x, y) || ix_prove_lt(g, y, x)) return true;
+  }
+  return false;
 }
 
 /** The row-major address of a value's element, in which div and mod of one sum recombine. */

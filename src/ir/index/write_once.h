@@ -20,6 +20,10 @@ bool stage_range_is_determined(const node *s, const node *range, size_t n,
     ranges around its write. */
 bool stage_writes_once(const node *s, size_t value);
 
+/** True if values of two STAGEs provably write no element of one array both: one of its coordinates
+    is always smaller in one of them. */
+bool stages_write_apart(ir *g, const node *a, size_t value, const node *b, size_t other);
+
 /** A range that a value of a STAGE depends on and its coordinates do not determine, so that an
     element may be written twice with different values; NULL if there is none. */
 const node *stage_overwriting_range(ir *g, const node *s, size_t value);

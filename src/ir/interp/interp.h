@@ -59,6 +59,21 @@ tn_status interp_tensor(const interp_env *e, const node *const roots[], size_t n
 tn_status interp_linear(const interp_env *e, const node *linear, int64_t core_id,
                         int64_t core_count, const mem *m, diag *d);
 
+/** A launch of a program in teams. */
+typedef struct interp_teams {
+  int64_t groups, workers; /* values below which the SPECIALs g0 and l0 are */
+  int64_t warp;            /* workers of a warp; 1: there are none */
+  uint64_t seed;           /* of the order in which workers run */
+} interp_teams;
+
+/** Runs a LINEAR, or that of a PROGRAM, by all groups, one after the other. The workers of a group
+    run each by itself up to its next barrier, in random order. Also TN_ERR_INTERNAL: two workers
+    access an element of memory that they share, or of a param, one of them writes it, and no
+   barrier of both lies between; and a barrier at which a team does not meet, in the same
+   iterations. */
+tn_status interp_linear_in_teams(const interp_env *e, const node *linear, const interp_teams *teams,
+                                 const mem *m, diag *d);
+
 /* Helpers of all interpreters (interp_env.c); they raise. */
 
 /** The value of a VAR as a scalar of its type. Raises TN_ERR_ARGUMENT for an unknown name or a

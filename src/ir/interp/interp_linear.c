@@ -1,89 +1,14 @@
 /* Implements the interpreter of linear programs, which checks every memory access. Decodes the list
    of instructions into steps first: each value gets a slot in one table of lanes, each storage an
-   entry with its size, so that running is one loop over the steps. */
+   entry with its size, so that running is one loop over the steps. In teams each worker has its own
+   steps and tables (interp_teams.c). */
 #include "ir/core/scalar_eval.h"
 #include "ir/core/topo_sort.h"
-#include "ir/interp/interp.h"
-
-#include "base/map.h"
-#include "base/vec.h"
+#include "ir/interp/linear_program.h"
 
 #include <string.h>
 
-/** The memory of a PARAM, or of an ALLOC with a flag for each element that was written. */
-typedef struct storage {
-  const node *n;
-  dtype dtype;
-  uint16_t lanes; /* of a register; 1 for other storage */
-  char *data;
-  uint8_t *written; /* by scalar; NULL: a param, which is written throughout */
-  size_t count;     /* scalars */
-  size_t owned;     /* bytes allocated for `data` and `written`; 0: they are the caller's */
-  uint32_t serial;  /* the loop around the ALLOC; 0: none */
-} storage;
-
-/** The value of a node. */
-typedef struct slot {
-  size_t at; /* position of its first lane in the table of values */
-  uint16_t lanes;
-  bool invalid;     /* the address of no element */
-  uint32_t defined; /* serial of the loop in which it has a value, + 1; 0: not defined yet */
-} slot;
-
-typedef enum step_kind {
-  STEP_OPEN,
-  STEP_CLOSE,
-  STEP_ALLOC,
-  STEP_LOAD,
-  STEP_STORE,
-  STEP_AFFINE,
-  STEP_VECTORIZE,
-  STEP_EXTRACT,
-  STEP_SPLAT,
-  STEP_OP
-} step_kind;
-
-/** One decoded instruction. */
-typedef struct step {
-  step_kind kind;
-  const node *n;
-  uint32_t to, n_from;  /* the slot that it defines; number of operands */
-  const uint32_t *from; /* slots of the operands */
-  storage *storage;     /* that it allocates, loads from or stores to */
-  size_t jump;          /* OPEN: the step of the loop's end; CLOSE: that of its beginning */
-  int64_t limit;        /* OPEN: trips of the running loop */
-} step;
-
-/** An open loop while instructions are decoded. */
-typedef struct loop {
-  const node *range;
-  uint32_t serial; /* number of the loop, from 1 */
-  size_t open;     /* its first step */
-} loop;
-
-/** Places of nodes while instructions are decoded. */
-typedef struct decoder {
-  VEC(loop) loops;      /* open ones, the innermost last */
-  map number;           /* node → slot + 1 */
-  map stored;           /* PARAM, ALLOC → storage */
-  uint32_t next_serial; /* loops opened so far */
-} decoder;
-
-typedef struct program {
-  const interp_env *e;
-  const node *linear;
-  int64_t core_id, core_count;
-  diag *d;
-  arena work;
-  decoder decoding;
-  VEC(step) steps;
-  VEC(slot) slots;
-  VEC(uint64_t) values;    /* one a lane */
-  VEC(storage *) storages; /* whose memory is freed at the end */
-  uint64_t *args;          /* operands of an AFFINE */
-} program;
-
-static _Noreturn void ill_formed(const program *p, const node *n, const char *what) {
+_Noreturn void linear_ill_formed(const program *p, const node *n, const char *what) {
   diag_raise(p->d, TN_ERR_INTERNAL, "%s (node %" PRIu64 ") %s", op_name(n->op), n->id, what);
 }
 
@@ -108,7 +33,7 @@ static uint32_t define_slot(program *p, const node *n, uint32_t serial) {
     s = (uint32_t)p->slots.n;
     map_set(&p->work, &p->decoding.number, n, (void *)(uintptr_t)s);
   } else if (is_open(p, p->slots.at[s - 1].defined - 1)) {
-    ill_formed(p, n, "is listed twice");
+    linear_ill_formed(p, n, "is listed twice");
   }
   p->slots.at[s - 1].defined = serial + 1;
   return s - 1;
@@ -155,7 +80,8 @@ static storage *storage_of(program *p, const node *of, const node *user) {
   while (of->op == OP_AFTER) of = of->src[0];
   storage *m = map_get(&p->decoding.stored, of);
   if (m && is_open(p, m->serial)) return m;
-  if (of->op != OP_PARAM) ill_formed(p, user, "works on a storage that is not listed before it");
+  if (of->op != OP_PARAM)
+    linear_ill_formed(p, user, "works on a storage that is not listed before it");
   const interp_array *a = interp_param(p->e, of, p->d);
   m = new_storage(p, of);
   m->data = a->data;
@@ -179,7 +105,7 @@ static void add_loop(program *p, const node *n) {
 
 static void add_end(program *p, const node *n) {
   if (!p->decoding.loops.n || vec_last(&p->decoding.loops).range != n->src[0])
-    ill_formed(p, n, "closes a loop that is not the innermost open one");
+    linear_ill_formed(p, n, "closes a loop that is not the innermost open one");
   loop l = vec_pop(&p->decoding.loops);
   step *s = add_step(p, STEP_CLOSE, n, NULL, 0);
   s->to = p->steps.at[l.open].to;
@@ -193,13 +119,14 @@ static void add_alloc(program *p, const node *n) {
   if (!s->storage) s->storage = new_storage(p, n);
   s->storage->lanes = n->lanes;
   s->storage->serial = innermost_loop(p);
-  if (n->lanes != 1 && n->ints[1] != 0) ill_formed(p, n, "has vectors in scratch memory");
+  s->storage->is_shared = p->team && space_is_shared(n->ints[1]);
+  if (n->lanes != 1 && n->ints[1] != 0) linear_ill_formed(p, n, "has vectors in scratch memory");
 }
 
 static void check_access(const program *p, const node *n, const storage *m, const node *value) {
   bool registers = m->n->op == OP_ALLOC && m->n->ints[1] == 0;
   if (m->dtype != value->dtype || (registers && m->lanes != value->lanes))
-    ill_formed(p, n, "has not the type or lanes of its storage");
+    linear_ill_formed(p, n, "has not the type or lanes of its storage");
 }
 
 static void add_load(program *p, const node *n) {
@@ -220,14 +147,25 @@ static void add_store(program *p, const node *n) {
 /** The value of a SPECIAL: core_id, or a value given by name. */
 static int64_t launch_index(const program *p, const node *n) {
   if (!strcmp(n->text, "core_id")) return p->core_id;
+  if (p->team && !strcmp(n->text, "g0")) return 0;
+  if (p->team && !strcmp(n->text, "l0")) return p->worker;
   for (size_t i = 0; i < p->e->n_vars; i++)
     if (!strcmp(p->e->vars[i].name, n->text)) return p->e->vars[i].value;
-  ill_formed(p, n, "is a launch index that was given no value");
+  linear_ill_formed(p, n, "is a launch index that was given no value");
 }
 
 static void add_special(program *p, const node *n) {
   uint32_t s = define_slot(p, n, innermost_loop(p));
+  if (p->team && !strcmp(n->text, "g0")) vec_push(&p->work, &p->group_slots, s);
   p->values.at[p->slots.at[s].at] = scalar_cast(n->dtype, DT_I64, (uint64_t)launch_index(p, n));
+}
+
+/** A barrier, at which the iterations of the loops around it tell whether a team meets. */
+static void add_barrier(program *p, const node *n) {
+  node_list loops = {0};
+  for (size_t i = 0; i < p->decoding.loops.n; i++)
+    vec_push(&p->work, &loops, p->decoding.loops.at[i].range);
+  add_step(p, STEP_BARRIER, n, loops.at, (uint32_t)loops.n);
 }
 
 static step_kind kind_of(op o) {
@@ -247,7 +185,7 @@ static void check_lanes(const program *p, const node *n, step_kind kind) {
   if (kind == STEP_EXTRACT)
     fits = n->lanes == 1 && n->ints[0] >= 0 && n->ints[0] < n->src[0]->lanes;
   if (kind == STEP_VECTORIZE) fits &= n->lanes == n->n_src;
-  if (!fits) ill_formed(p, n, "has operands whose lanes do not fit");
+  if (!fits) linear_ill_formed(p, n, "has operands whose lanes do not fit");
 }
 
 static void add_instruction(program *p, const node *n) {
@@ -258,24 +196,26 @@ static void add_instruction(program *p, const node *n) {
   case OP_LOAD: add_load(p, n); return;
   case OP_STORE: add_store(p, n); return;
   case OP_SPECIAL: add_special(p, n); return;
+  case OP_BARRIER: add_barrier(p, n); return;
   case OP_PARAM:
   case OP_PREFETCH:
   case OP_AFTER: return;
   default: break;
   }
   if (is_leaf(n)) return;
-  if (!op_is_elementwise(n->op)) ill_formed(p, n, "is no instruction");
+  if (!op_is_elementwise(n->op)) linear_ill_formed(p, n, "is no instruction");
   check_lanes(p, n, kind_of(n->op));
   step *s = add_step(p, kind_of(n->op), n, n->src, n->n_src);
   s->to = define_slot(p, n, innermost_loop(p));
 }
 
-static void decode(program *p) {
+void linear_decode(program *p) {
   const node *l = p->linear;
   if (l->op == OP_PROGRAM && l->n_src > 2) l = l->src[2];
-  if (l->op != OP_LINEAR) ill_formed(p, l, "is no linear program");
+  if (l->op != OP_LINEAR) linear_ill_formed(p, l, "is no linear program");
   for (uint32_t i = 0; i < l->n_src; i++) add_instruction(p, l->src[i]);
-  if (p->decoding.loops.n) ill_formed(p, vec_last(&p->decoding.loops).range, "is never closed");
+  if (p->decoding.loops.n)
+    linear_ill_formed(p, vec_last(&p->decoding.loops).range, "is never closed");
   uint32_t most = 0;
   for (size_t i = 0; i < p->steps.n; i++)
     if (p->steps.at[i].n_from > most) most = p->steps.at[i].n_from;
@@ -296,6 +236,10 @@ static void run_alloc(program *p, const step *s) {
   int64_t dims[] = {size, m->lanes};
   size_t bytes = dtype_bytes(m->dtype);
   m->count = interp_element_count(2, dims, bytes + 1, s->n, p->d);
+  if (m->is_shared) {
+    team_alloc(p, m);
+    return;
+  }
   size_t wanted = m->count * (bytes + 1);
   if (wanted > m->owned) {
     mem_free(p->work.mem, m->data, m->owned);
@@ -339,6 +283,7 @@ static void run_load(program *p, const step *s) {
   }
   size_t at = checked_address(p, s, (int64_t)*lanes_of(p, operand(p, s, 0)), to->lanes);
   for (unsigned i = 0; i < to->lanes; i++) {
+    if (p->team) team_note_read(p, s, at + i);
     if (m->n->op == OP_ALLOC && !m->written[at + i])
       diag_raise(p->d, TN_ERR_INTERNAL,
                  "load (node %" PRIu64 ") reads element %zu of alloc (node %" PRIu64
@@ -352,9 +297,10 @@ static void run_store(program *p, const step *s) {
   const storage *m = s->storage;
   const slot *value = operand(p, s, 1);
   if (operand(p, s, 0)->invalid) return;
-  if (value->invalid) ill_formed(p, s->n, "stores an invalid address");
+  if (value->invalid) linear_ill_formed(p, s->n, "stores an invalid address");
   size_t at = checked_address(p, s, (int64_t)*lanes_of(p, operand(p, s, 0)), value->lanes);
   for (unsigned i = 0; i < value->lanes; i++) {
+    if (p->team) team_note_write(p, s, at + i);
     scalar_store(m->dtype, m->data + (at + i) * dtype_bytes(m->dtype), lanes_of(p, value)[i]);
     if (m->written) m->written[at + i] = 1;
   }
@@ -364,7 +310,7 @@ static void run_store(program *p, const step *s) {
 static void check_division(const program *p, const step *s, const uint64_t args[]) {
   dtype t = s->n->dtype;
   bool overflows = dtype_is_signed(t) && (int64_t)args[1] == -1 && (int64_t)args[0] == dtype_min(t);
-  if (!args[1] || overflows) ill_formed(p, s->n, "divides by 0, or the least number by −1");
+  if (!args[1] || overflows) linear_ill_formed(p, s->n, "divides by 0, or the least number by −1");
 }
 
 static void run_op(program *p, const step *s) {
@@ -381,7 +327,7 @@ static void run_op(program *p, const step *s) {
   }
   if (to->invalid && s->n->op == OP_WHERE)
     to->invalid = operand(p, s, *lanes_of(p, operand(p, s, 0)) ? 1 : 2)->invalid;
-  if (overflow) ill_formed(p, s->n, "is an index beyond 64 bits");
+  if (overflow) linear_ill_formed(p, s->n, "is an index beyond 64 bits");
 }
 
 static void run_affine(program *p, const step *s) {
@@ -393,7 +339,7 @@ static void run_affine(program *p, const step *s) {
     to->invalid |= operand(p, s, i)->invalid;
   }
   *lanes_of(p, to) = scalar_eval_affine(s->n->ints, s->n_from, p->args, &overflow);
-  if (overflow) ill_formed(p, s->n, "is an index beyond 64 bits");
+  if (overflow) linear_ill_formed(p, s->n, "is an index beyond 64 bits");
 }
 
 static void run_lanes(program *p, const step *s) {
@@ -404,8 +350,8 @@ static void run_lanes(program *p, const step *s) {
   }
 }
 
-static void run_steps(program *p) {
-  for (size_t pc = 0; pc < p->steps.n; pc++) {
+bool linear_run(program *p) {
+  for (size_t pc = p->next; pc < p->steps.n; pc++) {
     step *s = &p->steps.at[pc];
     switch (s->kind) {
     case STEP_OPEN:
@@ -424,8 +370,13 @@ static void run_steps(program *p) {
     case STEP_EXTRACT:
     case STEP_SPLAT: run_lanes(p, s); break;
     case STEP_OP: run_op(p, s); break;
+    case STEP_BARRIER:
+      if (!p->team) break;
+      p->next = pc + 1;
+      return false;
     }
   }
+  return true;
 }
 
 /** True if the launch has a worker of this number: the extent of core_id is the number of
@@ -450,8 +401,15 @@ static bool has_worker(program *p) {
 }
 
 static void run_program(void *arg) {
-  decode(arg);
-  if (has_worker(arg)) run_steps(arg);
+  linear_decode(arg);
+  if (has_worker(arg)) linear_run(arg);
+}
+
+void linear_free(program *p) {
+  for (size_t i = 0; i < p->storages.n; i++)
+    if (p->storages.at[i]->owned)
+      mem_free(p->work.mem, p->storages.at[i]->data, p->storages.at[i]->owned);
+  arena_free(&p->work);
 }
 
 tn_status interp_linear(const interp_env *e, const node *linear, int64_t core_id,
@@ -459,8 +417,6 @@ tn_status interp_linear(const interp_env *e, const node *linear, int64_t core_id
   program p = {.e = e, .linear = linear, .core_id = core_id, .core_count = core_count, .d = d};
   arena_init(&p.work, m, d);
   tn_status status = diag_catch(d, run_program, &p);
-  for (size_t i = 0; i < p.storages.n; i++)
-    if (p.storages.at[i]->owned) mem_free(m, p.storages.at[i]->data, p.storages.at[i]->owned);
-  arena_free(&p.work);
+  linear_free(&p);
   return status;
 }

@@ -1,6 +1,8 @@
 /* Verifies linear programs: walks the instruction list once with the stack of open loops; an
-   instruction may use what is listed above it in a loop that is still open. */
+   instruction may use what is listed above it in a loop that is still open. Around a barrier all
+   workers of a group run equal numbers of iterations. */
 #include "base/vec.h"
+#include "ir/core/uniform.h"
 #include "ir/verify/verifier.h"
 
 /** The position of an instruction in the list. */
@@ -15,6 +17,7 @@ typedef struct program {
   map listed;      /* instruction → place */
   map ordered;     /* AFTER nodes whose effects were checked */
   node_list loops; /* RANGEs of the open loops, outermost first */
+  uniformity facts;
 } program;
 
 static bool is_listed_op(const node *n) {
@@ -25,6 +28,7 @@ static bool is_listed_op(const node *n) {
   case OP_LOAD:
   case OP_STORE:
   case OP_PREFETCH:
+  case OP_BARRIER:
   case OP_SPECIAL: return true;
   default: return op_is_elementwise((op)n->op);
   }
@@ -64,10 +68,18 @@ static void close_loop(program *p, const node *end) {
   loop->open = false;
 }
 
+static void check_barrier(program *p, const node *barrier) {
+  p->facts.a = &p->v->work;
+  for (size_t i = 0; i < p->loops.n; i++)
+    if (!uniform_size(&p->facts, p->loops.at[i]->src[0]))
+      verify_fail(p->v, barrier, p->loops.at[i], "workers part in a loop around a barrier");
+}
+
 static void check_instruction(program *p, const node *n) {
   arena *a = &p->v->work;
   if (!is_listed_op(n)) verify_fail(p->v, n, NULL, "a linear program does not list this op");
   if (map_has(&p->listed, n)) verify_fail(p->v, n, NULL, "the instruction is listed twice");
+  if (n->op == OP_BARRIER) check_barrier(p, n);
   if (n->op == OP_END)
     close_loop(p, n);
   else
@@ -107,7 +119,7 @@ static void check_registers(verifier *v) {
   map known = {0};
   for (size_t i = 0; i < v->order.n; i++) {
     const node *n = v->order.at[i];
-    if (n->op == OP_ALLOC && n->ints[1] == 1 && n->lanes != 1)
+    if (n->op == OP_ALLOC && n->ints[1] != SPACE_REGISTER && n->lanes != 1)
       verify_fail(v, n, NULL, "scratch memory holds scalars");
     if (n->op == OP_PARAM || n->op == OP_ALLOC || n->op == OP_AFTER) register_alloc(v, &known, n);
     if (n->op != OP_LOAD && n->op != OP_STORE) continue;
