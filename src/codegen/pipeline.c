@@ -10,6 +10,7 @@
 #include "ir/core/pass_names.h"
 #include "ir/verify/verify_graph.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 typedef struct pipeline {
@@ -44,6 +45,17 @@ static const node *run_passes(ir *g, const node *kernel, const codegen_options *
   return finish_pass(&p, PASS_BARRIERS, LEVEL_LINEAR, codegen_barriers(g, n));
 }
 
+/** Raises if the arrays that a group shares exceed its memory. */
+static void check_group_bytes(ir *g, const node *linear, const target *t) {
+  scratch_plan plan = scratch_plan_make(ir_arena(g), linear);
+  uint64_t warps = t->warp ? (t->team_workers + t->warp - 1) / t->warp : 0;
+  uint64_t bytes = plan.group_bytes + plan.warp_bytes * warps;
+  if (bytes > t->group_bytes)
+    diag_raise(ir_diag(g), TN_ERR_UNSUPPORTED,
+               "the arrays that a group shares need %" PRIu64 " bytes; this device has %" PRIu64,
+               bytes, t->group_bytes);
+}
+
 const node *codegen_run(ir *g, const node *kernel, const char *device, const codegen_options *o) {
   const node *linear = run_passes(g, kernel, o);
   uint64_t scratch = o->target.scratch;
@@ -53,6 +65,7 @@ const node *codegen_run(ir *g, const node *kernel, const char *device, const cod
     tight.found = NULL;
     linear = run_passes(g, kernel, &tight);
   }
+  if (o->target.team_workers) check_group_bytes(g, linear, &o->target);
   const node *on = ir_make(
       g, &(node_spec){.op = OP_DEVICE, .dtype = DT_VOID, .text = device, .n_text = strlen(device)});
   return ir_node(g, OP_PROGRAM, DT_VOID, (const node *[]){kernel, on, linear}, 3, NULL, 0);

@@ -193,9 +193,22 @@ static void list_params(void *arg) {
   set_types(r);
 }
 
-tn_status tn_ir_execute(tn_ir *ir, tn_node linear, const tn_ir_buffer *buffers, size_t n_buffers,
-                        const tn_ir_value *values, size_t n_values, int64_t core_id,
-                        int64_t core_count) {
+/** A run by one worker, or in teams. */
+typedef struct launch {
+  int64_t core_id, core_count;
+  const tn_ir_teams *teams; /* NULL: one worker */
+} launch;
+
+static tn_status run_launch(const interp_env *e, tn_node linear, const launch *by, const mem *m,
+                            diag *d) {
+  const tn_ir_teams *t = by->teams;
+  if (!t) return interp_linear(e, linear, by->core_id, by->core_count, m, d);
+  interp_teams teams = {t->groups, t->workers, t->warp, t->seed};
+  return interp_linear_in_teams(e, linear, &teams, m, d);
+}
+
+static tn_status execute(tn_ir *ir, tn_node linear, const tn_ir_buffer *buffers, size_t n_buffers,
+                         const tn_ir_value *values, size_t n_values, const launch *by) {
   if (!ir || !linear || (n_buffers && !buffers) || (n_values && !values)) return TN_ERR_ARGUMENT;
   diag *d = ir_diag(ir);
   running r = {.linear = linear, .buffers = buffers, .n_buffers = n_buffers};
@@ -206,8 +219,24 @@ tn_status tn_ir_execute(tn_ir *ir, tn_node linear, const tn_ir_buffer *buffers, 
   for (size_t i = 0; i < n_values && vars; i++)
     vars[i] = (interp_var){values[i].name, values[i].value};
   interp_env e = {.params = r.params, .n_params = r.n_params, .vars = vars, .n_vars = n_values};
-  if (!status) status = interp_linear(&e, linear, core_id, core_count, ir_mem(ir), d);
+  if (!status) status = run_launch(&e, linear, by, ir_mem(ir), d);
   mem_free(ir_mem(ir), vars, n_values * sizeof *vars);
   arena_free(&r.arena);
   return status;
+}
+
+tn_status tn_ir_execute(tn_ir *ir, tn_node linear, const tn_ir_buffer *buffers, size_t n_buffers,
+                        const tn_ir_value *values, size_t n_values, int64_t core_id,
+                        int64_t core_count) {
+  launch by = {.core_id = core_id, .core_count = core_count};
+  return execute(ir, linear, buffers, n_buffers, values, n_values, &by);
+}
+
+tn_status tn_ir_execute_in_teams(tn_ir *ir, tn_node linear, const tn_ir_buffer *buffers,
+                                 size_t n_buffers, const tn_ir_value *values, size_t n_values,
+                                 const tn_ir_teams *teams) {
+  launch by = {.teams = teams};
+  bool is_valid = teams && teams->groups >= 0 && teams->workers >= 1 && teams->warp >= 1;
+  if (!is_valid) return TN_ERR_ARGUMENT;
+  return execute(ir, linear, buffers, n_buffers, values, n_values, &by);
 }

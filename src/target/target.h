@@ -15,6 +15,9 @@ typedef struct target {
   bool index32;          /* prefer 32-bit indices where bounds allow */
   uint16_t arguments;    /* buffers a kernel may have; 0: any number */
   uint64_t scratch;      /* bytes of a kernel's own arrays per worker; 0: any number */
+  uint32_t team_workers; /* most workers of a group; 0: there are no teams */
+  uint32_t warp;         /* workers of a warp; 0: there are none */
+  uint64_t group_bytes;  /* memory that a group shares */
   tn_hardware hardware;  /* as reported: see hardware_with_defaults */
   rule_target rules;     /* ops that are decomposed for it */
 } target;

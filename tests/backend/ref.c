@@ -18,6 +18,9 @@
 
 enum { MOST_BUFFERS = REF_BUFFERS, BATCH = 3, MOST_NAME = 128, DEVICES = 4 };
 
+/* Of a group, and of the memory that it shares. */
+enum { TEAM_WORKERS = 32, WARP = 4, GROUP_BYTES = 8192 };
+
 static void *take(const tn_allocator *a, size_t bytes) {
   void *at = a->alloc(a->user, bytes ? bytes : 1, sizeof(max_align_t));
   return at ? memset(at, 0, bytes) : NULL;
@@ -165,6 +168,9 @@ static tn_status ref_describe(void *device, const char *limit, tn_capabilities *
   caps->max_buffers = MOST_BUFFERS;
   caps->dtypes = UINT64_MAX;
   caps->lacks = lacks;
+  caps->team_workers = TEAM_WORKERS;
+  caps->warp = WARP;
+  caps->group_bytes = GROUP_BYTES;
   return TN_OK;
 }
 
@@ -372,14 +378,26 @@ static tn_status run_thread(const ref_run *r, const int64_t global[3], const int
                        r->n_values, at[1][0], global[0]);
 }
 
+/** Runs a launch in teams: all groups, with the workers of each in random order. */
+static tn_status run_teams(const ref_run *r, int64_t groups, int64_t workers) {
+  static atomic_ullong seed;
+  ref_program *p = r->program;
+  tn_ir_teams teams = {sizeof teams, groups, workers, WARP, atomic_fetch_add(&seed, 1)};
+  return tn_ir_execute_in_teams(p->ir, p->linear, r->buffers, r->n_buffers, r->values,
+                                r->n_values - LAUNCH_INDICES, &teams);
+}
+
 static tn_status run_threads(const ref_run *r, const int64_t global[3], const int64_t local[3],
-                             tn_failure *f) {
+                             bool is_team, tn_failure *f) {
   ref_program *p = r->program;
   int64_t n = 1;
   for (int axis = 0; axis < 3; axis++) n *= global[axis] * local[axis];
   tn_status status = TN_OK;
   pthread_mutex_lock(&p->lock);
-  for (int64_t i = 0; i < n && !status; i++) status = run_thread(r, global, local, i);
+  if (is_team)
+    status = run_teams(r, global[0], local[0]);
+  else
+    for (int64_t i = 0; i < n && !status; i++) status = run_thread(r, global, local, i);
   if (status) tn_fail(f, status, "%s", tn_ir_message(p->ir));
   pthread_mutex_unlock(&p->lock);
   return status;
@@ -403,7 +421,9 @@ static tn_status run_program(const tn_work *w, tn_failure *f) {
   for (size_t i = 0; i < l->n_values; i++)
     values[i] = (tn_ir_value){p->facts->value_names[i], l->values[i]};
   ref_run r = {p, buffers, l->n_buffers, values, n};
-  tn_status status = run_threads(&r, w->global, w->local[0] ? w->local : alone, f);
+  bool is_team =
+      w->local[0] && w->local[1] == 1 && w->local[2] == 1 && w->global[1] == 1 && w->global[2] == 1;
+  tn_status status = run_threads(&r, w->global, w->local[0] ? w->local : alone, is_team, f);
   give(a, values, n * sizeof *values);
   return status;
 }

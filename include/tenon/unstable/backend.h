@@ -89,6 +89,10 @@ typedef struct tn_capabilities {
                                small types lists dot_u8i8, dot_i16 and dot_bf16: products of these
                                become such ops otherwise */
   tn_hardware hardware;
+  uint32_t team_workers; /**< most workers of a group, which share memory and meet at barriers; 0:
+                            kernels run without teams */
+  uint32_t warp;         /**< workers of a warp, which may meet by themselves; 0: there are none */
+  uint64_t group_bytes;  /**< memory that the workers of a group share */
 } tn_capabilities;
 
 /** A variable of a program, with inclusive bounds. */

@@ -106,6 +106,23 @@ TN_API tn_status tn_ir_execute(tn_ir *ir, tn_node linear, const tn_ir_buffer *bu
                                size_t n_buffers, const tn_ir_value *values, size_t n_values,
                                int64_t core_id, int64_t core_count);
 
+/** A launch of a program in teams, for tn_ir_execute_in_teams. */
+typedef struct tn_ir_teams {
+  size_t size;
+  int64_t groups;  /**< groups of the launch: values of the SPECIAL g0 */
+  int64_t workers; /**< workers of a group: values of the SPECIAL l0 */
+  int64_t warp;    /**< workers of a warp; 1: there are none */
+  uint64_t seed;   /**< of the order in which the workers of a group run */
+} tn_ir_teams;
+
+/** Interprets a LINEAR (or a PROGRAM that has one) in teams. Workers run each by itself from
+   barrier to barrier, in random order. Besides what tn_ir_execute checks, TN_ERR_INTERNAL: two
+   workers access an element of shared memory or of a buffer, one of them writes it, and no barrier
+   lies between; a team does not meet at a barrier. */
+TN_API tn_status tn_ir_execute_in_teams(tn_ir *ir, tn_node linear, const tn_ir_buffer *buffers,
+                                        size_t n_buffers, const tn_ir_value *values,
+                                        size_t n_values, const tn_ir_teams *teams);
+
 /* ---- Kernels ---- */
 
 /** Options of tn_kernel_make. Schedules are laws, one per line, as `tenon explain --kernel` prints

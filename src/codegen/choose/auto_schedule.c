@@ -58,19 +58,26 @@ static void report_cost(const choice *c, const codegen_observer *o) {
   o->cost(o->user, &cost);
 }
 
-/** Applies all steps and reports each. */
+static void apply_step(choice *c, const choice_step *step, const codegen_observer *o) {
+  const node *before = c->sink;
+  step->apply(c);
+  if (c->sink != before) verify_after_pass(c->laws.g, step->name, LEVEL_KERNEL, &c->sink, 1);
+  if (o->after_choice) o->after_choice(o->user, pass_name(step->name), c->sink);
+}
+
+/** Applies all steps, or the one for teams, and reports each. */
 static void apply_steps(choice *c, const codegen_observer *o) {
-  for (size_t i = 0; i < CHOICE_STEPS; i++) {
-    const node *before = c->sink;
-    choice_steps[i].apply(c);
-    if (c->sink != before)
-      verify_after_pass(c->laws.g, choice_steps[i].name, LEVEL_KERNEL, &c->sink, 1);
-    if (o->after_choice) o->after_choice(o->user, pass_name(choice_steps[i].name), c->sink);
-  }
+  static const choice_step teams = {PASS_TEAMS, choose_teams};
+  if (c->target->team_workers) apply_step(c, &teams, o);
+  for (size_t i = 0; i < CHOICE_STEPS && !c->target->team_workers; i++)
+    apply_step(c, &choice_steps[i], o);
 }
 
 static choice begin_choice(ir *g, const node *sink, const codegen_options *o) {
-  return (choice){.laws = {.g = g, .indices = law_indices_new(g)},
+  return (choice){.laws = {.g = g,
+                           .indices = law_indices_new(g),
+                           .workers = o->target.team_workers,
+                           .warp = o->target.warp},
                   .target = &o->target,
                   .math = o->math,
                   .cancelled = o->cancelled,
@@ -130,7 +137,7 @@ bool codegen_predict_apart(const mem *m, const node *sink, const codegen_options
 
 static const node *schedule_kernel(ir *g, const node *sink, const codegen_options *o) {
   choice c = begin_choice(g, sink, o);
-  c.wanted = find_decisions(&c, o);
+  if (!o->target.team_workers) c.wanted = find_decisions(&c, o);
   if (o->observer.law) c.laws.log = law_trace_new(g);
   apply_steps(&c, &o->observer);
   if (o->observer.cost) report_cost(&c, &o->observer);
@@ -143,12 +150,13 @@ static const node *schedule_kernel(ir *g, const node *sink, const codegen_option
 
 const node *codegen_choose(ir *g, const node *sink, const codegen_options *o) {
   size_t bytes;
-  laws l = {.g = g};
+  laws l = {.g = g, .workers = o->target.team_workers, .warp = o->target.warp};
   const char *lines = sink_schedule(sink, &bytes);
   if (!lines) return schedule_kernel(g, sink, o);
   law_schedule list = law_schedule_parse(ir_arena(g), lines, bytes);
   if (o->observer.law) report_laws(&list, &o->observer, ir_arena(g));
   sink = law_schedule_apply(&l, sink_with_schedule(g, sink, NULL, 0), &list);
   law_check_threads(ir_diag(g), sink);
+  law_check_warps(&l, sink);
   return sink;
 }

@@ -91,6 +91,9 @@ void choose_epilogue_loops(choice *c);
 /** parallelise.c: a range of each nest divided among threads, where there is enough work. */
 void choose_parallelise(choice *c);
 
+/** teams.c: the schedule for a target with teams of workers, in place of all steps. */
+void choose_teams(choice *c);
+
 /* Estimates of one step that an earlier one needs. */
 
 /** vectorise.c: vectorises a range of a STAGE, by an overlapping last vector where that is legal,

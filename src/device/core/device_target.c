@@ -87,6 +87,9 @@ static tn_status set_target(device_target *t, diag *d) {
                        .index32 = c->index32,
                        .arguments = (uint16_t)c->max_buffers,
                        .scratch = c->max_scratch,
+                       .team_workers = c->team_workers,
+                       .warp = c->warp,
+                       .group_bytes = c->group_bytes,
                        .hardware = c->hardware};
   t->target.rules.f16 = c->dtypes >> TN_F16 & 1;
   t->target.rules.bf16 = c->dtypes >> TN_BF16 & 1;

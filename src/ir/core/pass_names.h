@@ -35,6 +35,7 @@
   X(PASS_UNROLL_AND_JAM, "choose_unroll_and_jam")           \
   X(PASS_EPILOGUE_LOOPS, "choose_epilogue_loops")           \
   X(PASS_PARALLELISE, "choose_parallelise")                 \
+  X(PASS_TEAMS, "choose_teams")                             \
   X(PASS_CHOOSE, "choose")                                  \
   X(PASS_LOWER, "lower")                                    \
   X(PASS_EXPAND, "expand")                                  \

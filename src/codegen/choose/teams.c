@@ -1,0 +1,136 @@
+/* Schedules a kernel for teams of workers, in a simple form: the last range of a nest is divided
+   among the workers of a group, the ranges around it among groups. Where reductions, or arrays that
+   are read as a whole, do not depend on the last range, a group computes them together: their
+   ranges are divided among its workers, and the last range in blocks of a team. A reduction becomes
+   one of the workers' own reductions, which a tree combines. Each law may refuse; the range then
+   stays a loop that every worker runs. */
+#include "codegen/choose/choice.h"
+#include "laws/team_arrays.h"
+
+typedef struct team_choice {
+  choice *c;
+  int64_t workers; /* of a group */
+} team_choice;
+
+/** Bytes of the memory that a group shares: of its arrays, and of the trees of its reductions. */
+static double shared_bytes(const choice *c, const node *sink) {
+  ir *g = c->laws.g;
+  team_arrays t = team_arrays_of(g, sink);
+  node_list order = topo_sort(ir_arena(g), &sink, 1, NULL, NULL);
+  double bytes = 0;
+  for (size_t i = 0; i < order.n; i++) {
+    const node *b = order.at[i];
+    if (b->op == OP_FOLD && range_is_digit(fold_innermost_range(b)))
+      bytes += (double)(2 * fold_n_states(b) * sizeof(double)) * (double)t.digits.workers;
+    for (size_t k = 0; b->op == OP_STAGE && k < stage_n_values(b); k++) {
+      if (team_arrays_find(&t, b, k)->widest == KIND_LOOP || law_find_out(sink, b)) continue;
+      double elements = 1;
+      for (size_t p = 0; p < stage_rank(b, k); p++) elements *= (double)stage_extents(b, k)[p]->hi;
+      bytes += elements * (double)dtype_bytes((dtype)stage_value(b, k)->dtype);
+    }
+  }
+  return bytes;
+}
+
+/** Takes a kernel if its shared arrays fit; false: it stays as it was. */
+static bool take(team_choice *t, const node *made) {
+  choice *c = t->c;
+  if (!made || shared_bytes(c, made) > (double)c->target->group_bytes) return false;
+  c->sink = made;
+  return true;
+}
+
+/** The kernel with a range as a digit; NULL: refused. */
+static const node *as_digit(team_choice *t, const node *sink, const node *range, range_kind kind,
+                            int64_t axis) {
+  const node *changed;
+  return sink ? law_kind_on_axis(&t->c->laws, sink, range, kind, axis, &changed) : NULL;
+}
+
+/** Divides a range among the workers of a group, in blocks of a team: the blocks become groups, or
+    iterations. */
+static void divide_among_workers(team_choice *t, const node *range, bool has_groups) {
+  laws *l = &t->c->laws;
+  const node *sink = t->c->sink, *outer = NULL, *inner = range;
+  if (range_extent(range)->hi > t->workers)
+    sink = law_split(l, sink, range, t->workers, &outer, &inner);
+  sink = as_digit(t, sink, inner, KIND_LOCAL, 0);
+  if (!take(t, sink) || !outer || !has_groups) return;
+  take(t, as_digit(t, t->c->sink, outer, KIND_GLOBAL, 0));
+}
+
+/** A worker's reduction of its own part, and one of all parts. */
+static void divide_reduction(team_choice *t, const node *fold) {
+  laws *l = &t->c->laws;
+  const node *range = fold_range(fold)[0], *outer = NULL, *inner, *sink = t->c->sink;
+  int64_t n = range_extent(range)->hi;
+  bool is_fixed = node_is_const(range_extent(range));
+  if (!is_fixed || n < 2 || !law_fold_is_reorderable(fold, t->c->math)) return;
+  if (n <= t->workers) {
+    if (fold_n_ranges(fold) > 1) sink = law_nest(l, sink, range);
+    take(t, as_digit(t, sink, range, KIND_LOCAL, 0));
+    return;
+  }
+  sink = law_split(l, sink, range, (n + t->workers - 1) / t->workers, &outer, &inner);
+  if (!sink || !outer) return;
+  sink = law_nest(l, sink, outer);
+  take(t, as_digit(t, sink, outer, KIND_LOCAL, 0));
+}
+
+/** True for reductions and arrays whose elements do not depend on a range. */
+static bool is_shared_by(const node *b, const node *range) {
+  return (b->op == OP_FOLD || b->op == OP_STAGE) && !node_is_free_in(range, b);
+}
+
+/** The binders that a nest reads, outer ones first. */
+static node_list binders_in(const choice *c, const node *stage) {
+  node_list order = topo_sort(ir_arena(c->laws.g), stage->src, stage_n_values(stage), NULL, NULL);
+  node_list found = {0};
+  for (size_t i = order.n; i-- > 0;)
+    if (order.at[i]->op == OP_FOLD || order.at[i]->op == OP_STAGE)
+      vec_push(ir_arena(c->laws.g), &found, order.at[i]);
+  return found;
+}
+
+/** Divides what a group computes together before it runs the last range of a nest (NULL: the nest
+    has none); true: there is something. */
+static bool divide_shared(team_choice *t, const node *stage, const node *last) {
+  node_list binders = binders_in(t->c, stage), ranges = {0};
+  for (size_t i = 0; i < binders.n; i++) {
+    const node *b = binders.at[i], *const * own;
+    size_t n = binder_ranges(b, &own);
+    if (n && (!last || is_shared_by(b, last)))
+      vec_push(ir_arena(t->c->laws.g), &ranges, b->op == OP_STAGE ? own[n - 1] : own[0]);
+  }
+  for (size_t i = 0; i < ranges.n; i++) {
+    const node *b = law_find_binder(&t->c->laws, t->c->sink, ranges.at[i]);
+    if (!b) continue;
+    if (b->op == OP_FOLD)
+      divide_reduction(t, b);
+    else
+      divide_among_workers(t, ranges.at[i], false);
+  }
+  return ranges.n > 0;
+}
+
+/** Divides a nest of the kernel: its last range among workers, those around it among groups. */
+static void divide_nest(team_choice *t, size_t which) {
+  const node *out = t->c->sink->src[which], *stage = out->src[out->n_src - 1];
+  size_t n = stage_n_ranges(stage);
+  node_list outer = {0};
+  for (size_t i = 0; i + 1 < n; i++)
+    vec_push(ir_arena(t->c->laws.g), &outer, stage_range(stage)[i]);
+  const node *last = n ? stage_range(stage)[n - 1] : NULL;
+  bool has_shared = divide_shared(t, stage, last);
+  if (last) divide_among_workers(t, last, !has_shared);
+  for (size_t i = outer.n, axis = 1; i-- > 0 && axis < LAW_AXES;) {
+    bool taken = take(t, as_digit(t, t->c->sink, outer.at[i], KIND_GLOBAL, (int64_t)axis));
+    axis += taken;
+  }
+}
+
+void choose_teams(choice *c) {
+  team_choice t = {c, c->target->team_workers};
+  for (size_t i = 0; i < c->sink->n_src; i++)
+    if (c->sink->src[i]->op == OP_OUT) divide_nest(&t, i);
+}
