@@ -96,9 +96,7 @@ as MaxPool gives it.
 
 ## What takes long
 
-- ScatterElements and ScatterND compare each place of the result with each index, so their time is
-  that of the product of both; so is MaxUnpool's. Few indices, or few places, cost little. TopK
-  compares each element of its axis with each.
+- TopK compares each element of its axis with each.
 - ConvTranspose multiplies the zeros between the elements too where its stride does not divide its
   kernel, as 2 and 3, or with dilations: with strides of 2 along two axes that is four times the work.
 - Pow to other exponents than −3, −2, −1, −0.5, 0.5 and 2 to 6, Sin, Cos and Tan: about ten, and

@@ -6,12 +6,14 @@
 
    OVERLAP trades the remainder loop for a last full block that computes some elements again.
    Storing these twice is harmless only if both stores write the same value: so no FOLD may start
-   from or step to the STAGE, the buffer is not read by the kernel, and f ≤ n is proved. */
+   from or step to the STAGE, nor update an array that the STAGE copies, the buffer is not read by
+   the kernel, and f ≤ n is proved. */
 #include "laws/law_support.h"
 
 #include "ir/core/topo_sort.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
+#include "ir/index/write_once.h"
 #include "ir/transform/substitute.h"
 
 /** A binder with `range` replaced by `outer` (NULL: a single block) and `inner`; its other sources
@@ -93,6 +95,8 @@ static bool is_read_by_kernel(const node_list *order, const node *out) {
 static const char *stored_twice_objection(laws *l, const node *sink, const node *b) {
   node_list order = law_index_of(l, sink).nodes;
   if (b->op != OP_STAGE) return "the range is not a STAGE's";
+  for (size_t i = 0; i < stage_n_values(b); i++)
+    if (stage_placed_fold(l->g, b, i)) return "a FOLD may update its array where it is stored";
   for (size_t i = 0; i < order.n; i++)
     for (uint32_t k = 0; k < order.at[i]->n_src; k++) {
       const node *n = order.at[i];

@@ -88,7 +88,7 @@ static void add_size(str *s, const node *size) {
 static const char *value_text(explanation *x, const node *n) {
   str s = str_new(&x->arena);
   str_add(&s, op_name((op)n->op));
-  if (n->op == OP_REDUCE) str_addf(&s, " %s", op_name((op)n->ints[0]));
+  if (n->op == OP_REDUCE || n->op == OP_SCAN) str_addf(&s, " %s", op_name((op)n->ints[0]));
   str_addf(&s, " %s [", dtype_name((dtype)n->dtype));
   for (size_t i = 0; i < n->rank; i++) {
     if (i) str_add(&s, ", ");

@@ -164,12 +164,12 @@ for name, of in (("cumsum", np.cumsum), ("cumprod", np.cumprod)):
             terms = of(np.abs(wide), axis=axis)
             c.check(f"{name} {kind}", getattr(tn, name)(tn.of(x), axis),
                     of(wide, axis=axis).astype(dtype(sum_type(kind))), terms=terms)
-    for n in (0, 1, 64, 65, 1000, 5000):
+    for n in (0, 1, 64, 65, 1000, 5000, 17001):
         x = c.some((2, n), "i32") | 1
         c.check(f"{name} of {n}", getattr(tn, name)(tn.of(x), 1), of(x.astype(np.int64), axis=1))
     x = np.array([1, np.inf, 2, -np.inf, np.nan, 3], np.float32)
     c.check(f"{name} of infinities", getattr(tn, name)(tn.of(x), 0), of(x))
-x = c.floats((2, 3000))
+x = c.floats((2, 20000))
 c.check("cumsum long", tn.cumsum(tn.of(x), 1),
         np.cumsum(x.astype(np.float64), 1).astype(np.float32),
         terms=np.cumsum(np.abs(x.astype(np.float64)), 1))

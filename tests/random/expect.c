@@ -339,6 +339,7 @@ static const double *reduce_bound(expecting *x, const node *n) {
 
 /** Returns infinite bounds, for an op about which nothing is known. */
 static const double *custom_bound(expecting *x, const node *n) {
+  if (is_approximate(n, x->g->math)) return new_bound(x, n, INFINITY);
   for (uint32_t i = 0; i < n->n_src; i++)
     if (bound_of(x, n->src[i])) return new_bound(x, n, INFINITY);
   return NULL;
@@ -358,7 +359,9 @@ static const double *find_bound(expecting *x, const node *n) {
   if (n->op == OP_REDUCE) return reduce_bound(x, n);
   if (n->op == OP_SET) return set_bound(x, n);
   if (n->op == OP_RESULT) return result_bound(x, n);
-  return n->op == OP_CUSTOM || n->op == OP_KERNEL ? custom_bound(x, n) : NULL;
+  bool unknown =
+      n->op == OP_CUSTOM || n->op == OP_KERNEL || n->op == OP_SCATTER || n->op == OP_SCAN;
+  return unknown ? custom_bound(x, n) : NULL;
 }
 
 const expected *expect(const graph *g) {

@@ -46,6 +46,10 @@ bool is_approximate(const node *n, int math) {
   if (!dtype_is_float((dtype)n->dtype)) return false;
   if (op_is_transcendental((op)n->op)) return true;
   if (n->op == OP_REDUCE) return n->ints[0] == OP_ADD || n->ints[0] == OP_MUL;
+  bool sums = n->n_int && n->ints[0] == OP_ADD, multiplies = n->n_int && n->ints[0] == OP_MUL;
+  if (n->op == OP_SCATTER && (math & MATH_REORDER) && (sums || multiplies))
+    return true; /* into one element */
+  if (n->op == OP_SCATTER || n->op == OP_SCAN) return (math & MATH_CONTRACT) && sums;
   return (math & MATH_CONTRACT) && (n->op == OP_ADD || n->op == OP_SUB);
 }
 
@@ -461,11 +465,15 @@ static const node *indices(maker *m, const node *dim, const shape *s) {
   return ir_op2(m->g, OP_MOD, x, ir_fill(m->g, ir_cast(m->g, dim, DT_I64), s->rank, s->dims));
 }
 
-static const node *gathered(maker *m, const node *x) {
+static const node *gathered_into(maker *m, const node *x, const shape *s) {
   const node *all[MOST_RANK];
-  shape s = some_shape(m);
-  for (size_t i = 0; i < x->rank; i++) all[i] = indices(m, x->dims[i], &s);
+  for (size_t i = 0; i < x->rank; i++) all[i] = indices(m, x->dims[i], s);
   return ir_gather(m->g, x, all);
+}
+
+static const node *gathered(maker *m, const node *x) {
+  shape s = some_shape(m);
+  return gathered_into(m, x, &s);
 }
 
 /* Reduction. */
@@ -481,6 +489,25 @@ static op any_reduction(maker *m, dtype t) {
   for (int o = 0; o < OP_LIMIT; o++)
     if (reduces((op)o, t)) all[n++] = (op)o;
   return all[rng_below(&m->r, n)];
+}
+
+/** Makes writes at indices, among them duplicates, some of them outside; along some axes, at the
+    updates' own coordinates. Some values are elements of the array itself. */
+static const node *scattered(maker *m, const node *x) {
+  const node *all[MOST_RANK];
+  shape s = some_shape(m);
+  for (size_t i = 0; i < x->rank; i++)
+    all[i] = i < s.rank && rng_chance(&m->r, 40) ? ir_iota(m->g, DT_I64, s.rank, s.dims, (int64_t)i)
+                                                 : indices(m, x->dims[i], &s);
+  dtype t = (dtype)x->dtype;
+  int64_t o = rng_chance(&m->r, 50) ? -1 : (int64_t)any_reduction(m, t);
+  const node *values = rng_chance(&m->r, 30) ? gathered_into(m, x, &s) : want(m, t, &s, true);
+  return ir_scatter(m->g, x, values, all, o);
+}
+
+static const node *scanned(maker *m, const node *x) {
+  if (!x->rank) return NULL;
+  return ir_scan(m->g, any_reduction(m, (dtype)x->dtype), x, rng_below(&m->r, x->rank));
 }
 
 static const node *reduced(maker *m, const node *x, op o) {
@@ -841,6 +868,8 @@ static const node *apply(maker *m, op o) {
     x = any_value(m);
     return reduced(m, x, any_reduction(m, (dtype)x->dtype));
   case OP_SET: return set(m);
+  case OP_SCATTER: return scattered(m, any_value(m));
+  case OP_SCAN: return scanned(m, any_value(m));
   case OP_CUSTOM: return custom(m);
   case OP_KERNEL: return given(m);
   case OP_LOOP: return looped(m);

@@ -528,7 +528,8 @@ static uint64_t combined(kernel *k, const step *s, uint64_t old, uint64_t next) 
   return scalar_eval((op)s->op, t, t, (uint64_t[]){old, next}, &k->overflow);
 }
 
-/** Replaces an array by another one, or by the step's op of both, element by element. */
+/** Replaces the elements of an array that another one has, or combines them by the step's op; the
+    others stay as they are. */
 static void combine_cells(kernel *k, const step *s) {
   cell *to = s->cell;
   const cell *from = s->with;
@@ -536,9 +537,9 @@ static void combine_cells(kernel *k, const step *s) {
       memcmp(to->dims, from->dims, to->rank * sizeof *to->dims))
     ill_formed(k, s->n, "has a state whose shape or type changes");
   for (size_t i = 0; i < to->count; i++) {
-    bool known = from->written[i] && (s->op < 0 || to->written[i]);
-    if (known) write_element(to, i, combined(k, s, read_element(to, i), read_element(from, i)));
-    if (!known) to->written[i] = 0;
+    if (!from->written[i]) continue;
+    if (s->op < 0 || to->written[i])
+      write_element(to, i, combined(k, s, read_element(to, i), read_element(from, i)));
   }
 }
 

@@ -193,6 +193,55 @@ TEST(a_variance_in_one_pass) {
         (numbers)NUMBERS(0, 2, 8, 20), 1, (numbers[]){NUMBERS(1, 3, 5, 7)});
 }
 
+/* A histogram: element i adds to the place that the index names, and those outside add nothing. */
+TEST(a_step_writes_where_memory_says) {
+  gives(t,
+        PARAM("y", "3", "0") PARAM("x", "5", "1") PARAM("p", "5", "2") RANGE("k", "5", "0")
+            RANGE("j", "3", "2") RANGE(
+                "r", "3", "1") "%start = index f32 %y %j [component=0]\n%a = index f32 %x %k "
+                               "[component=0]\n%at = index f32 %p %k [component=0]\n"
+                               "%to = cast index %at\n"
+                               "%init = stage void %start %j 3 %j [values=1 ranges=1 pins=0 "
+                               "cut=0 1]\n"
+                               "%step = stage void %a %to 3 [values=1 ranges=0 pins=0 cut=0 1]\n"
+                               "%f = fold void %init %step %k [states=1 emits=0 ranges=1 pins=0 "
+                               "add 0]\n" RESULT("3", "0"),
+        (numbers)NUMBERS(2, 0, 8), 2, (numbers[]){NUMBERS(1, 2, 3, 4, 5), NUMBERS(2, 0, 2, 2, 7)});
+}
+
+/* Each step sets the elements of two places, of which the second may be that of the first: the
+   array is one of its own, and what no step writes stays. */
+TEST(elements_that_no_step_writes_stay) {
+  gives(t,
+        PARAM("y", "4", "0") PARAM("x", "3", "1") PARAM("p", "3 2", "2") RANGE("k", "3", "0")
+            RANGE("i", "2", "2") RANGE(
+                "r", "4", "1") "%a = index f32 %x %k [component=0]\n%at = index f32 %p %k %i "
+                               "[component=0]\n%seven = const f32 7\n"
+                               "%to = cast index %at\n"
+                               "%step = stage void %a %to 4 %i [values=1 ranges=1 pins=0 "
+                               "cut=0 1]\n"
+                               "%f = fold void %seven %step %k [states=1 emits=0 ranges=1 pins=0 "
+                               "- 0]\n" RESULT("4", "0"),
+        (numbers)NUMBERS(1, 2, 7, 3), 2, (numbers[]){NUMBERS(1, 2, 3), NUMBERS(0, 1, 1, 9, 3, 3)});
+}
+
+/* The running sum is emitted into the output itself, row by row. */
+TEST(sums_are_emitted_into_the_output) {
+  gives(t,
+        PARAM("y", "2 3", "0") PARAM("x", "2 3", "1") RANGE("k", "3", "0") RANGE("i", "2", "2")
+            RANGE("r", "3", "1") STATE(
+                "old", "", "0") "%a = index f32 %x %i %k [component=0]\n"
+                                "%zero = const f32 0\n"
+                                "%f = fold void %zero %a %old %k 3 %k [states=1 emits=1 ranges=1 "
+                                "pins=0 add -1 1]\n"
+                                "%v = index f32 %f %r [component=1]\n"
+                                "%s = stage void %v %i %r 2 3 %i %r [values=1 ranges=2 pins=0 "
+                                "cut=1 2]\n"
+                                "%out = out void %y %s\n%sink = sink void %out \"t\"\nreturn "
+                                "%sink\n",
+        (numbers)NUMBERS(1, 3, 6, 10, 30, 60), 1, (numbers[]){NUMBERS(1, 2, 3, 10, 20, 30)});
+}
+
 /* A fold's state starts from another fold with the same number of steps. */
 TEST(folds_start_from_folds) {
   gives(t,
@@ -355,6 +404,9 @@ int main(void) {
       cmocka_unit_test(an_array_is_read_before_it_is_written),
       cmocka_unit_test(an_emitted_value_reads_an_array_after_the_step),
       cmocka_unit_test(a_variance_in_one_pass),
+      cmocka_unit_test(a_step_writes_where_memory_says),
+      cmocka_unit_test(elements_that_no_step_writes_stay),
+      cmocka_unit_test(sums_are_emitted_into_the_output),
       cmocka_unit_test(folds_start_from_folds),
       cmocka_unit_test(long_chains_of_starts),
       cmocka_unit_test(mixed_radix_coordinates_write_once),

@@ -49,15 +49,16 @@ static const char every_op[] =
     "%xor = xor bool %t %not\n%shl = shl i32 %w %w\n%shr = shr i32 %w %w\n%pow = pow f32 %neg %b\n"
     "%lt = lt bool %neg %b\n%le = le bool %neg %b\n%eq = eq bool %w %bitcast\n"
     "%ne = ne bool %t %not\n%where = where f32 %t %neg %b\n%fma = fma f32 %neg %b %p\n"
-    "%bytes = dot_u8i8 i32 %w %w %bitcast\n%halves = dot_i16 i32 %w %bitcast %w\n"
-    "%pairs = dot_bf16 f32 %neg %b %p\n"
-    "%reshape = reshape f32 %p 2 2 8\n%one = const f32 1\n%oner = reshape f32 %one 1 1\n"
-    "%expand = expand f32 %oner %n 8\n%permute = permute f32 %reshape [2 0 1]\n"
-    "%slice = slice f32 %p 3 1 2 3 [-2 2]\n%pad = pad f32 %p %one 1 0 %n 9\n"
-    "%i0 = iota i64 4 8 [axis=0]\n%i1 = iota i64 4 8 [axis=1]\n%gather = gather f32 %b %i0 %i1\n"
-    "%reduce = reduce f32 %permute [op=max 0 2]\n"
+    "%by = dot_u8i8 i32 %w %w %bitcast\n%ha = dot_i16 i32 %w %bitcast %w\n"
+    "%pa = dot_bf16 f32 %neg %b %p\n"
+    "%rs = reshape f32 %p 2 2 8\n%one = const f32 1\n%o1 = reshape f32 %one 1 1\n"
+    "%ex = expand f32 %o1 %n 8\n%pe = permute f32 %rs [2 0 1]\n"
+    "%sl = slice f32 %p 3 1 2 3 [-2 2]\n%pad = pad f32 %p %one 1 0 %n 9\n"
+    "%i0 = iota i64 4 8 [axis=0]\n%i1 = iota i64 4 8 [axis=1]\n%g = gather f32 %b %i0 %i1\n"
+    "%red = reduce f32 %pe [op=max 0 2]\n"
+    "%sc = scatter f32 %b %neg %i0 %i1 [op=add]\n%sn = scan f32 %b [op=max axis=1]\n"
     "%view = slice f32 %b 0 0 4 8 [1 1]\n%set = set f32 %b %view %neg\n"
-    "%custom = custom f64 %p %t 3 %n [uid=9 output=1 inputs=2 writes=1]\n"
+    "%cu = custom f64 %p %t 3 %n [uid=9 output=1 inputs=2 writes=1]\n"
     "%kernel = kernel f64 %p %t 3 %n [slot=1 inputs=2] \"return %x\\n\"\n"
     "%trip = range index 4 [id=9 kind=loop axis=0 tail=0]\n"
     "%back = affine index %trip [3 -1]\n%carry = carry f32 %trip 4 8 [component=0]\n"
@@ -94,8 +95,8 @@ static const char every_op[] =
     "%vone = const f32x8 0.5\n"
     "%cpu = device void \"CPU\"\n%list = linear void %i %store %end\n"
     "%c = source void \"int k;\\n\"\n%o = binary void \"\\x7fELF\\x00\\xff\"\n"
-    "%program = program void %sink %cpu %list %c %o\n"
-    "return %program\n";
+    "%pr = program void %sink %cpu %list %c %o\n"
+    "return %pr\n";
 
 typedef struct world {
   diag d;
@@ -306,7 +307,7 @@ static void fill_pool(pool *p) {
   (void)roots;
   /* the text's root reaches only part of the nodes: parses it again with every name as a root */
   str all = str_new(&p->w->a);
-  str_add_bytes(&all, every_op, strlen(every_op) - strlen("return %program\n"));
+  str_add_bytes(&all, every_op, strlen(every_op) - strlen("return %pr\n"));
   str_add(&all, "return");
   for (const char *c = every_op; (c = strchr(c, '%')); c++)
     if (c == every_op || c[-1] == '\n') str_addf(&all, " %.*s", (int)strcspn(c, " "), c);

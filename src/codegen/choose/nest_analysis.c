@@ -2,6 +2,8 @@
    its vector range, and dependence on the ranges of its reductions. */
 #include "codegen/choose/nest_analysis.h"
 
+#include "ir/index/write_once.h"
+
 #include "target/kernel_estimates.h"
 
 node_list nest_nodes(arena *a, const node *binder) {
@@ -73,4 +75,12 @@ size_t nest_count_loops(const node *stage) {
   size_t n = 0;
   while (n < stage_n_ranges(stage) && range_kind_of(stage_range(stage)[n]) == KIND_LOOP) n++;
   return n;
+}
+
+bool nest_copies_along(ir *g, const node *stage, const node *range) {
+  for (size_t i = 0; stage->op == OP_STAGE && i < stage_n_values(stage); i++) {
+    const node *v = stage_value(stage, i), *fold = stage_placed_fold(g, stage, i);
+    if (fold && !node_is_free_in(range, fold) && node_is_free_in(range, v)) return true;
+  }
+  return false;
 }

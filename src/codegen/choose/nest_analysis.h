@@ -39,4 +39,8 @@ size_t nest_count_loops(const node *stage);
 /** The vector range of a STAGE; NULL: none. */
 const node *nest_vector_range(const node *stage);
 
+/** True if a STAGE copies a FOLD's array along a range, which the lowering leaves out where the
+   range stays as it is (lower/output_arrays.c). */
+bool nest_copies_along(ir *g, const node *stage, const node *range);
+
 #endif

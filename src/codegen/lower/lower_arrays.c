@@ -103,7 +103,19 @@ static const node *has_part(lowering *l, const home *h, const node *const *coord
   return ix_in_bounds(l->g, n, at, extents);
 }
 
+/** The address of an element of an array that lies in a part of an output. */
+static const node *address_in_output(lowering *l, const home *h, const node *const *coords) {
+  const node *param = h->part->param, *at[IR_MAX_RANK];
+  for (size_t i = 0; i < param->rank; i++) {
+    at[i] = h->part->at[i];
+    for (size_t k = 0; k < h->rank; k++)
+      if (at[i] == h->part->own[k]) at[i] = coords[k];
+  }
+  return row_major_address(l->g, param->rank, lower_nodes(l, param->dims, param->rank), at);
+}
+
 const node *lower_address(lowering *l, const home *h, const node *const *coords) {
+  if (h->part) return address_in_output(l, h, coords);
   const node *inside = h->is_partial ? has_part(l, h, coords) : NULL;
   const node *address =
       row_major_address(l->g, home_rank(h), home_dims(l, h, &h->extended, h->extents),
@@ -138,7 +150,10 @@ home lower_home(lowering *l, const node *binder, size_t component) {
   home h = {.rank = rank,
             .extents = lower_nodes(l, extents, rank),
             .dropped = a->dropped,
-            .is_partial = a->is_partial};
+            .is_partial = a->is_partial,
+            .part = is_stage ? NULL : lower_output_of(l, binder, component)};
+  if (h.part) h.storage = lower_node(l, h.part->param);
+  if (h.part) return h;
   storage_space space = team_array_space(a, rank);
   add_outer_digits(l, &h, binder, space);
   const node *size = row_major_size(l->g, home_rank(&h), home_dims(l, &h, &h.extended, h.extents));
@@ -152,8 +167,8 @@ home lower_param_home(lowering *l, const node *stage, size_t i) {
   return (home){.rank = rank, .extents = lower_nodes(l, stage_extents(stage, i), rank)};
 }
 
-/** A home's storage as seen inside the gates of the dropped coordinates: an address that they do not
-    appear in would leave a load outside, where workers without a part run it too. */
+/** A home's storage as seen inside the gates of the dropped coordinates: an address that they do
+   not appear in would leave a load outside, where workers without a part run it too. */
 static const node *inside_gates(lowering *l, const home *h, const node *const *coords) {
   node_list gates = {0};
   for (size_t i = 0; i < h->rank && h->is_partial; i++)
@@ -210,15 +225,19 @@ static const node *copy_range(lowering *l, const node *range, const node *extent
   return range_clone(l->g, range, extent);
 }
 
+bool lower_may_repeat(lowering *l, const node *stage, size_t value) {
+  return stage_writes_once(stage, value) &&
+         !reads_memory(l, stage_range(stage), stage_loop_depth(stage, value)) &&
+         !reads_memory(l, stage_coords(stage, value), stage_rank(stage, value));
+}
+
 /** Loops over the elements that a stage's value writes: copies of its own loops, so that no other
     element is touched; over the whole array where those may not be repeated. */
 static nest written_nest(lowering *l, const home *h, const node *stage, size_t value,
                          const node *reader) {
   size_t rank = stage_rank(stage, value), level = stage_loop_depth(stage, value);
   const node *const *ranges = stage_range(stage), *const *coords = stage_coords(stage, value);
-  if (!stage_writes_once(stage, value) || reads_memory(l, ranges, level) ||
-      reads_memory(l, coords, rank))
-    return whole_nest(l, h);
+  if (!lower_may_repeat(l, stage, value)) return whole_nest(l, h);
   nest e = {arena_alloc(l->a, level * sizeof *e.loops), arena_alloc(l->a, rank * sizeof *e.coords),
             level};
   map with = {0};
@@ -246,14 +265,21 @@ static bool writes_all(const node *stage, size_t value) {
 }
 
 const node *lower_copy_array(lowering *l, const node *stage, size_t value, const node *reader,
-                             const home *h, const node *to, int64_t o) {
+                             const home *to, int64_t o) {
   const home *from = (const home *)map_get(&l->homes, stage) + value;
-  dtype t = (dtype)to->dtype;
+  dtype t = (dtype)to->storage->dtype;
   nest e = written_nest(l, from, stage, value, reader);
-  const node *address = lower_address(l, h, e.coords);
-  const node *x = lower_load(l, t, from->storage, lower_address(l, from, e.coords));
-  if (o >= 0) x = ir_op2(l->g, (op)o, lower_load(l, t, to, address), x);
-  x = lower_store_once(l, lower_store(l, to, address, x), stage, value);
+  const node *x = lower_home_load(l, t, from, e.coords);
+  if (o >= 0) x = ir_op2(l->g, (op)o, lower_home_load(l, t, to, e.coords), x);
+  x = lower_store(l, to->storage, lower_address(l, to, e.coords), x);
+  x = lower_store_once(l, x, stage, value);
+  return lower_close_loops(l, &x, NULL, 1, e.loops, e.n);
+}
+
+const node *lower_copy_home(lowering *l, const home *from, const home *to, const node *storage) {
+  nest e = whole_nest(l, to);
+  const node *x = lower_home_load(l, (dtype)storage->dtype, from, e.coords);
+  x = lower_store(l, storage, lower_address(l, to, e.coords), x);
   return lower_close_loops(l, &x, NULL, 1, e.loops, e.n);
 }
 

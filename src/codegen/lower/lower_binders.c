@@ -72,10 +72,12 @@ static void lower_stage(lowering *l, const node *s) {
   home *homes = arena_alloc(l->a, n * sizeof *homes);
   for (size_t i = 0; i < n; i++) {
     homes[i] = lower_home(l, s, i);
-    storage[i] = homes[i].storage;
+    const node *start = lower_start(l, s, i, &homes[i]);
+    storage[i] = start ? lower_after(l, homes[i].storage, &start, 1, NULL, 0) : homes[i].storage;
   }
   const node *end = store_values(l, s, homes, storage);
-  for (size_t i = 0; i < n; i++) homes[i].storage = lower_after(l, storage[i], &end, 1, NULL, 0);
+  for (size_t i = 0; i < n; i++)
+    homes[i].storage = lower_after(l, homes[i].storage, &end, 1, NULL, 0);
   map_set(l->a, &l->homes, s, homes);
 }
 
@@ -120,15 +122,43 @@ static const node **params_after_reads(lowering *l, const node *out) {
   return params;
 }
 
+/** The nest of a STAGE that copies arrays which lie in its outputs: the loops that make them run
+    inside of the STAGE's other ranges. */
+static const node *nest_of_outputs(lowering *l, const node *out) {
+  const node *stage = out->src[out->n_src - 1], *const *range = stage_range(stage);
+  size_t n = stage_n_values(stage), n_kept = 0, count = 0;
+  const node **kept = arena_alloc(l->a, (stage_n_ranges(stage) + 1) * sizeof *kept);
+  const node **effects = arena_alloc(l->a, n * sizeof *effects);
+  for (size_t i = 0; i < stage_n_ranges(stage); i++)
+    if (!lower_is_own_range(l, stage, range[i])) kept[n_kept++] = lower_node(l, range[i]);
+  for (size_t i = 0; i < n; i++) {
+    const node *v = stage_value(stage, i);
+    if (map_has(&l->outputs, v)) {
+      const home *all = map_get(&l->homes, v->src[0]);
+      effects[count] = all[v->ints[0]].storage->src[1];
+    } else {
+      home to = lower_param_home(l, stage, i);
+      effects[count] =
+          store_inside(l, lower_node(l, out->src[i]), lower_stage_address(l, &to, stage, i),
+                       lower_node(l, v), kept, n_kept);
+    }
+    if (!nodes_contain(effects, count, effects[count])) count++;
+  }
+  return lower_close_loops(l, effects, NULL, count, kept, n_kept);
+}
+
 static const node *lower_out(lowering *l, const node *out) {
   const node *stage = out->src[out->n_src - 1], **params = lower_nodes(l, out->src, out->n_src - 1);
   node_list effects = {0};
+  if (lower_has_outputs(l, stage)) return nest_of_outputs(l, out);
   home *homes = arena_alloc(l->a, out->n_src * sizeof *homes);
   for (size_t i = 0; i + 1 < out->n_src; i++) homes[i] = lower_param_home(l, stage, i);
   if (map_get(&l->direct, stage) == out)
     return store_values(l, stage, homes, params_after_reads(l, out));
-  for (size_t i = 0; i + 1 < out->n_src; i++)
-    vec_push(l->a, &effects, lower_copy_array(l, stage, i, out, &homes[i], params[i], -1));
+  for (size_t i = 0; i + 1 < out->n_src; i++) {
+    homes[i].storage = params[i];
+    vec_push(l->a, &effects, lower_copy_array(l, stage, i, out, &homes[i], -1));
+  }
   return lower_group(l, &effects);
 }
 
@@ -169,7 +199,9 @@ static void push_node(walk *w, const node *n) {
   if (map_has(&w->seen, n)) return;
   map_set(w->l->a, &w->seen, n, NULL);
   node_list own = {0};
+  const node *fold = n->op == OP_STAGE ? map_get(&w->l->starts, n) : NULL;
   if (n->op == OP_STATE) own = lower_state_dependences(w->l, n);
+  if (fold) own = lower_start_dependences(w->l, n, fold);
   frame f = {n, own.n ? own.at : n->src, own.n ? own.n : n->n_src, 0};
   vec_push(w->l->a, &w->stack, f);
 }
@@ -212,8 +244,10 @@ const node *codegen_lower(ir *g, const node *sink) {
     if (order.at[i]->op == OP_FOLD) lower_fold_register(&l, order.at[i]);
   find_direct_stages(&l, &order);
   fold_analysis_in_place(l.a, sink, &l.in_place);
+  lower_find_starts(&l, &order);
   fold_analysis_scopes(g, sink, &l.places);
   l.teams = team_arrays_of(g, sink);
+  if (!l.teams.digits.all.n) lower_find_outputs(&l, &order);
   law_collect_vectorised(&(laws){.g = g}, sink, NULL, &l.lanes);
   lower_graph(&l, sink);
   return remainder_loops_separate(g, lower_node(&l, sink));

@@ -3,7 +3,9 @@
    STATE is a load whose AFTER (its dependences) has the FOLD's ranges as sources, which keeps it
    inside the loop. An array state is written by the loops of its step where fold_analysis_in_place
    allows that; else the step is an array of its own, which further loops add to the state after all
-   loads. */
+   loads. These loops visit the elements that the step writes; where only the step's coordinates
+   tell which those are, they visit all, and the step's array starts as the state or as the op's
+   identity. */
 #include "codegen/lower/lowering.h"
 #include "ir/index/index_arithmetic.h"
 
@@ -30,8 +32,9 @@ static const node *initialise_state(lowering *l, const scan *s, size_t i, const 
   const node *f = s->fold, *init = fold_init(f, i);
   int64_t component = fold_component(f, i);
   const node *step = component < 0 ? NULL : fold_step(f, i);
-  if (init->op == OP_STAGE)
-    return lower_copy_array(l, init, (size_t)component, f, &s->before[i], alloc, -1);
+  home to = s->before[i];
+  to.storage = alloc;
+  if (init->op == OP_STAGE) return lower_copy_array(l, init, (size_t)component, f, &to, -1);
   return lower_fill(l, &s->before[i], alloc, lower_node(l, init), step, (size_t)component, f);
 }
 
@@ -45,8 +48,10 @@ static void initialise_states(lowering *l, scan *s) {
   for (size_t i = 0; i < n; i++) {
     s->before[i] = lower_home(l, f, i);
     s->alloc[i] = s->before[i].storage;
-    const node *first = initialise_state(l, s, i, s->alloc[i]);
-    s->before[i].storage = lower_after(l, s->alloc[i], &first, 1, s->ranges, n_ranges);
+    const output_part *part = s->before[i].part;
+    bool starts = !part || !lower_starts_as_output(f, i, part);
+    const node *first = starts ? initialise_state(l, s, i, s->alloc[i]) : NULL;
+    s->before[i].storage = lower_after(l, s->alloc[i], &first, starts, s->ranges, n_ranges);
   }
 }
 
@@ -151,10 +156,11 @@ static void step_from_arrays(lowering *l, scan *s, const node_list *waits) {
   const node *f = s->fold;
   for (size_t i = 0; i < fold_n_states(f); i++) {
     if (fold_component(f, i) < 0 || is_in_place(l, s, i)) continue;
-    const node *to = lower_after(l, s->before[i].storage, waits->at, waits->n, NULL, 0);
+    home to = s->before[i];
+    to.storage = lower_after(l, to.storage, waits->at, waits->n, NULL, 0);
     size_t c = (size_t)fold_component(f, i);
     const node *effect =
-        lower_copy_array(l, fold_step(f, i), c, fold_step(f, i), &s->before[i], to, fold_op(f, i));
+        lower_copy_array(l, fold_step(f, i), c, fold_step(f, i), &to, fold_op(f, i));
     set_stepped(l, s, i, effect);
     vec_push(l->a, &s->effects, effect);
   }
@@ -201,18 +207,64 @@ void lower_fold(lowering *l, const node *f) {
   map_set(l->a, &l->homes, f, homes);
 }
 
+/* Steps that are arrays of their own, and start as the state. */
+
+void lower_find_starts(lowering *l, const node_list *order) {
+  for (size_t i = 0; i < order->n; i++) {
+    const node *f = order->at[i];
+    for (size_t k = 0; f->op == OP_FOLD && k < fold_n_states(f); k++) {
+      const node *step = fold_step(f, k);
+      if (fold_component(f, k) >= 0 && !map_has(&l->in_place, step) &&
+          !lower_may_repeat(l, step, (size_t)fold_component(f, k)))
+        map_set(l->a, &l->starts, step, (void *)f);
+    }
+  }
+}
+
+const node *lower_start(lowering *l, const node *stage, size_t value, const home *to) {
+  const node *f = map_get(&l->starts, stage);
+  for (size_t i = 0; f && i < fold_n_states(f); i++) {
+    if (fold_step(f, i) != stage || fold_component(f, i) != (int64_t)value) continue;
+    scan *s = map_get(&l->scans, fold_innermost_range(f));
+    uint64_t bits;
+    dtype t = (dtype)to->storage->dtype;
+    if (fold_op(f, i) < 0) {
+      if (!s->before) initialise_states(l, s);
+      return lower_copy_home(l, &s->before[i], to, to->storage);
+    }
+    if (!op_right_identity((op)fold_op(f, i), t, &bits))
+      diag_raise(ir_diag(l->g), TN_ERR_INTERNAL, "a FOLD's op has no identity");
+    return lower_fill(l, to, to->storage, ir_const_bits(l->g, t, bits), NULL, 0, stage);
+  }
+  return NULL;
+}
+
 /* STATEs in other nodes. */
+
+/** Nodes to be lowered before the first states, and the first steps, of a FOLD, n sources in all.
+ */
+static void add_dependences(lowering *l, const node *f, size_t before, node_list *to) {
+  size_t states = fold_n_states(f);
+  for (size_t i = 0; i < before; i++) vec_push(l->a, to, f->src[i]);
+  for (size_t i = 0; i < states; i++)
+    for (size_t k = 0; k < fold_rank(f, i); k++) vec_push(l->a, to, fold_extents(f, i)[k]);
+  for (size_t i = 0; i < fold_n_ranges(f); i++) vec_push(l->a, to, fold_range(f)[i]);
+  const range_set *place = map_get(&l->places, f);
+  for (uint32_t i = 0; i < place->n; i++) vec_push(l->a, to, place->at[i]);
+}
 
 node_list lower_state_dependences(lowering *l, const node *n) {
   const node *f = ((const scan *)map_get(&l->scans, n->src[0]))->fold;
-  size_t states = fold_n_states(f), before = n->ints[0] < (int64_t)states ? states : 2 * states;
+  size_t states = fold_n_states(f);
   node_list needs = {0};
-  for (size_t i = 0; i < before; i++) vec_push(l->a, &needs, f->src[i]);
-  for (size_t i = 0; i < states; i++)
-    for (size_t k = 0; k < fold_rank(f, i); k++) vec_push(l->a, &needs, fold_extents(f, i)[k]);
-  for (size_t i = 0; i < fold_n_ranges(f); i++) vec_push(l->a, &needs, fold_range(f)[i]);
-  const range_set *place = map_get(&l->places, f);
-  for (uint32_t i = 0; i < place->n; i++) vec_push(l->a, &needs, place->at[i]);
+  add_dependences(l, f, n->ints[0] < (int64_t)states ? states : 2 * states, &needs);
+  return needs;
+}
+
+node_list lower_start_dependences(lowering *l, const node *stage, const node *fold) {
+  node_list needs = {0};
+  add_dependences(l, fold, fold_n_states(fold), &needs);
+  for (uint32_t i = 0; i < stage->n_src; i++) vec_push(l->a, &needs, stage->src[i]);
   return needs;
 }
 

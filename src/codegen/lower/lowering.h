@@ -1,6 +1,6 @@
 /* Internal header of the lowering of kernels, in which binders (loop nodes) become storage (ALLOC),
    LOADs, STOREs and loops: the state and functions that lower_binders.c, lower_arrays.c,
-   lower_folds.c and lower_teams.c share. */
+   lower_folds.c, lower_teams.c and output_arrays.c share. */
 #ifndef TENON_CODEGEN_LOWER_LOWERING_H
 #define TENON_CODEGEN_LOWER_LOWERING_H
 
@@ -9,15 +9,24 @@
 #include "ir/core/topo_sort.h"
 #include "laws/team_arrays.h"
 
+/** A part of an output in which an array lies: its element at some coordinates is that of the
+    output's param at `at`, where these take the place of `own`. */
+typedef struct output_part {
+  const node *param;
+  const node *const *at;  /* a coordinate for each axis of the param */
+  const node *const *own; /* RANGEs among `at`, one for each axis of the array */
+} output_part;
+
 /** The array of one component of a lowered binder. */
 typedef struct home {
   const node *storage; /* as readers access it: AFTER(ALLOC, effects …) */
   size_t rank;
   const node *const *extents;
-  uint32_t dropped;   /* coordinates of which each worker holds its part: bit p for p */
-  bool is_partial;    /* some workers have no part */
-  node_list outer;    /* digits for each of which a shared array has a part, lowered */
-  node_list extended; /* their extents */
+  uint32_t dropped;        /* coordinates of which each worker holds its part: bit p for p */
+  bool is_partial;         /* some workers have no part */
+  node_list outer;         /* digits for each of which a shared array has a part, lowered */
+  node_list extended;      /* their extents */
+  const output_part *part; /* NULL: an array of its own */
 } home;
 
 typedef struct lowering {
@@ -28,6 +37,8 @@ typedef struct lowering {
   map scans;    /* innermost RANGE of a FOLD → its state of lowering (lower_folds.c) */
   map direct;   /* STAGE that one OUT writes and nothing reads → OUT */
   map in_place; /* STAGEs whose loops write the states of their FOLD */
+  map outputs;  /* INDEX of a FOLD that an OUT's STAGE copies → output_part */
+  map starts;   /* STAGE that starts as a state of its FOLD → FOLD */
   map places;   /* STAGE or FOLD → range_set that its storage depends on */
   map lanes;    /* ranges that are vectors, or inside of vectors */
   team_arrays teams;
@@ -82,12 +93,35 @@ const node *lower_stage_address(lowering *l, const home *h, const node *s, size_
 /** Loops that copy a lowered stage's array to the storage `to` of a home (o < 0), or combine both
    by an op, and that run where `reader` does. */
 const node *lower_copy_array(lowering *l, const node *stage, size_t value, const node *reader,
-                             const home *h, const node *to, int64_t o);
+                             const home *to, int64_t o);
 
 /** Loops that fill an array with one value: those by which a stage's value writes all elements of
    it, or loops over the whole array (also for stage NULL). */
 const node *lower_fill(lowering *l, const home *h, const node *to, const node *x, const node *stage,
                        size_t value, const node *reader);
+
+/** Loops that copy all elements of an array to another one of its shape. */
+const node *lower_copy_home(lowering *l, const home *from, const home *to, const node *storage);
+
+/** True if copies of its own loops may run over the elements that a stage's value writes. */
+bool lower_may_repeat(lowering *l, const node *stage, size_t value);
+
+/* output_arrays.c */
+
+/** Finds the arrays of FOLDs that an OUT's STAGE merely copies to its params: they lie there. */
+void lower_find_outputs(lowering *l, const node_list *order);
+
+/** The part of an output in which a component of a FOLD lies; NULL: none. */
+const output_part *lower_output_of(const lowering *l, const node *fold, size_t component);
+
+/** True if an array of a FOLD lies in an output of this STAGE. */
+bool lower_has_outputs(const lowering *l, const node *stage);
+
+/** True for a range along which such a STAGE copies an array that lies in its output. */
+bool lower_is_own_range(const lowering *l, const node *stage, const node *range);
+
+/** True if a FOLD's state starts as what its output holds. */
+bool lower_starts_as_output(const node *fold, size_t state, const output_part *part);
 
 /* lower_teams.c */
 
@@ -113,6 +147,17 @@ void lower_team_fold(lowering *l, const node *f);
 
 /** Registers a FOLD; has to be called for every FOLD before any node is lowered. */
 void lower_fold_register(lowering *l, const node *fold);
+
+/** Finds the STAGEs that start as a state of their FOLD: steps that are arrays of their own, of
+    which copies could not tell the elements that are written. */
+void lower_find_starts(lowering *l, const node_list *order);
+
+/** Nodes to be lowered before a STAGE that starts as a state of `fold`. */
+node_list lower_start_dependences(lowering *l, const node *stage, const node *fold);
+
+/** Loops that fill the array of a step with what leaves the state as it is; NULL: none are needed.
+ */
+const node *lower_start(lowering *l, const node *stage, size_t value, const home *to);
 
 /** Nodes to be lowered before a STATE: its FOLD's initial values, and for a state after the step
     the steps too. */

@@ -26,7 +26,10 @@
      component_i = −1 the state is a scalar.
      component_i ≥ 0  the state is an array: step_i is a STAGE, and the state has the extents of its
                       component component_i, which gives v or the new state, element by element.
-                      Several states may share one STAGE.
+                      Several states may share one STAGE. An element of an array state that a step
+                      does not write stays as it was; so does the state where a step writes outside
+                      of it. Coordinates of a step may read memory along the FOLD's ranges; those
+                      along the step's own ranges tell its elements apart.
      init_i           free of the FOLD's ranges; need not be the identity of the op. The init of an
                       array is a scalar for every element, or component_i of a STAGE.
 

@@ -45,6 +45,7 @@ static const char *(*const rules[OP_LIMIT])(const node_spec *s) = {
     [OP_PERMUTE] = check_op_permute,   [OP_SLICE] = check_op_slice,
     [OP_PAD] = check_op_pad,           [OP_GATHER] = check_op_gather,
     [OP_REDUCE] = check_op_reduce,     [OP_SET] = check_op_set,
+    [OP_SCATTER] = check_op_scatter,   [OP_SCAN] = check_op_scan,
     [OP_CUSTOM] = check_op_custom,     [OP_KERNEL] = check_op_kernel,
     [OP_LOOP] = check_op_loop,         [OP_CARRY] = check_op_carry,
     [OP_RESULT] = check_op_result,     [OP_CONST] = check_op_const,

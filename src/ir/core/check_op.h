@@ -37,6 +37,8 @@ const char *check_op_pad(const node_spec *s);
 const char *check_op_gather(const node_spec *s);
 const char *check_op_reduce(const node_spec *s);
 const char *check_op_set(const node_spec *s);
+const char *check_op_scatter(const node_spec *s);
+const char *check_op_scan(const node_spec *s);
 const char *check_op_custom(const node_spec *s);
 const char *check_op_kernel(const node_spec *s);
 const char *check_op_loop(const node_spec *s);

@@ -125,6 +125,26 @@ const char *check_op_set(const node_spec *s) {
   return ir_same_shape(view, value) ? NULL : "set needs a value of the view's shape";
 }
 
+const char *check_op_scatter(const node_spec *s) {
+  const node *old = s->src[0], *values = s->src[1];
+  if (!check_all(check_is_value, s->src, s->n_src)) return "scatter takes tensors";
+  if (values->dtype != old->dtype) return "scatter of another type";
+  if (s->n_src - 2 != old->rank) return "scatter needs an index tensor for each axis";
+  for (size_t i = 2; i < s->n_src; i++) {
+    if (s->src[i]->dtype != DT_I64) return "scatter's indices are i64";
+    if (!ir_same_shape(s->src[i], values)) return "scatter's index tensors differ in shape";
+  }
+  if (s->ints[0] != -1 && !check_reduces(s->ints[0], (dtype)old->dtype))
+    return "not an op that reduces this type";
+  return NULL;
+}
+
+const char *check_op_scan(const node_spec *s) {
+  const node *x = s->src[0];
+  if (!check_reduces(s->ints[0], (dtype)x->dtype)) return "not an op that reduces this type";
+  return s->ints[1] >= 0 && (uint64_t)s->ints[1] < x->rank ? NULL : "no such axis";
+}
+
 const char *check_op_custom(const node_spec *s) {
   int64_t uid = s->ints[0], output = s->ints[1], inputs = s->ints[2], writes = s->ints[3];
   if (uid < 0 || output < 0) return "a negative number";

@@ -97,6 +97,8 @@ op op_from_name(const char *name, size_t length);
 static inline const char *op_name(op o) { return op_facts_of(o)->name; }
 static inline bool op_is_elementwise(op o) { return op_facts_of(o)->cls == CLASS_ELEMENTWISE; }
 static inline bool op_is_movement(op o) { return op_facts_of(o)->cls == CLASS_MOVEMENT; }
+/** True for the ops that give an array new contents: their first operand is the old ones. */
+static inline bool op_overwrites(op o) { return o == OP_SET || o == OP_SCATTER; }
 static inline bool op_is_commutative(op o) { return op_facts_of(o)->facts & FACT_COMMUTATIVE; }
 /** Arithmetic of an op, in float additions. */
 static inline unsigned op_cost(op o) { return op_facts_of(o)->cost; }

@@ -33,7 +33,9 @@ inferred_shape infer_shape(const node_spec *s) {
   case OP_PERMUTE: return (inferred_shape){.rank = s->src[0]->rank, .own = true};
   case OP_REDUCE: return (inferred_shape){.rank = s->src[0]->rank - (s->n_int - 1), .own = true};
   case OP_GATHER: return s->n_src > 1 ? shape_like(s->src[1]) : (inferred_shape){0};
-  case OP_SET: return shape_like(s->src[0]);
+  case OP_SET:
+  case OP_SCATTER:
+  case OP_SCAN: return shape_like(s->src[0]);
   default:
     if (op_is_elementwise(s->op) && s->n_src && s->op != OP_AFFINE) return shape_like(s->src[0]);
     return (inferred_shape){0};

@@ -81,3 +81,15 @@ const node *ir_element_count(ir *g, const node *x) {
   for (size_t i = 0; i < x->rank; i++) size = ix_mul(g, size, x->dims[i]);
   return size;
 }
+
+const node *ir_scatter(ir *g, const node *x, const node *values, const node *const index[],
+                       int64_t o) {
+  const node *src[IR_MAX_RANK + 2] = {x, values};
+  for (size_t i = 0; i < x->rank; i++) src[2 + i] = index[i];
+  return ir_node(g, OP_SCATTER, (dtype)x->dtype, src, x->rank + 2u, &o, 1);
+}
+
+const node *ir_scan(ir *g, op o, const node *x, size_t axis) {
+  int64_t ints[] = {o, (int64_t)axis};
+  return ir_node(g, OP_SCAN, (dtype)x->dtype, &x, 1, ints, 2);
+}

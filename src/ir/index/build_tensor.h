@@ -21,4 +21,12 @@ const node *ir_fill(ir *g, const node *scalar, size_t rank, const node *const di
 /** The number of elements of x, an index expression. */
 const node *ir_element_count(ir *g, const node *x);
 
+/** SCATTER: writes values at indices (i64, of their shape, one for each axis of x; outside: none),
+    combined with what is there by an op, or, for o < 0, the last one in row-major order. */
+const node *ir_scatter(ir *g, const node *x, const node *values, const node *const index[],
+                       int64_t o);
+
+/** SCAN: op(result before it, element) along an axis, in order. */
+const node *ir_scan(ir *g, op o, const node *x, size_t axis);
+
 #endif

@@ -5,6 +5,7 @@
 
 #include "ir/core/affine.h"
 #include "ir/core/binder_layout.h"
+#include "ir/core/topo_sort.h"
 #include "ir/index/index_proof.h"
 #include "ir/index/row_major_address.h"
 
@@ -230,4 +231,28 @@ bool stage_is_bijection(const node *s, size_t value) {
     used += times;
   }
   return used == stage_n_ranges(s);
+}
+
+static bool reads_memory(ir *g, const node *x) {
+  arena_mark here = arena_save(ir_scratch(g));
+  node_list order = topo_sort(ir_scratch(g), &x, 1, NULL, NULL);
+  bool reads = false;
+  for (size_t i = 0; i < order.n; i++) reads |= order.at[i]->op == OP_INDEX;
+  arena_rewind(ir_scratch(g), here);
+  return reads;
+}
+
+bool fold_array_is_placed(ir *g, const node *fold, size_t component) {
+  if (component >= fold_n_states(fold)) return true;
+  int64_t c = fold_component(fold, component);
+  const node *step = fold_step(fold, component);
+  for (size_t i = 0; c >= 0 && i < stage_rank(step, (size_t)c); i++)
+    if (reads_memory(g, stage_coords(step, (size_t)c)[i])) return true;
+  return false;
+}
+
+const node *stage_placed_fold(ir *g, const node *stage, size_t value) {
+  const node *v = stage_value(stage, value), *fold = v->op == OP_INDEX ? v->src[0] : NULL;
+  bool is_element = fold && fold->op == OP_FOLD;
+  return is_element && fold_array_is_placed(g, fold, (size_t)v->ints[0]) ? fold : NULL;
 }

@@ -348,6 +348,46 @@ static void run_set(run *r, const node *n) {
   free_value(r, &r->positions);
 }
 
+/* Writes at indices, and scans: in order, each rounded in the type. */
+
+static uint64_t combine(dtype t, int64_t o, uint64_t x, uint64_t y) {
+  bool overflow = false;
+  return o < 0 ? y : scalar_eval((op)o, t, t, (uint64_t[]){x, y}, &overflow);
+}
+
+static void run_scatter(run *r, const node *n) {
+  interp_array *y = result_of(r, n);
+  const interp_array *old = array_of(r, n->src[0]), *values = array_of(r, n->src[1]);
+  const interp_array *index[INTERP_MAX_RANK];
+  int64_t at[INTERP_MAX_RANK];
+  memcpy(y->data, old->data, old->bytes);
+  for (size_t i = 0; i < old->rank; i++) {
+    index[i] = array_of(r, n->src[i + 2]);
+    if (!same_dims(index[i], values)) raise_bad_shape(r, n);
+  }
+  for (size_t k = 0; k < array_count(values); k++) {
+    for (size_t i = 0; i < old->rank; i++) at[i] = (int64_t)read_element(index[i], k);
+    if (!inside(y, at)) continue;
+    size_t to = offset(y, at);
+    write_element(y, to,
+                  combine(y->dtype, n->ints[0], read_element(y, to), read_element(values, k)));
+  }
+}
+
+static void run_scan(run *r, const node *n) {
+  interp_array *y = result_of(r, n);
+  const interp_array *x = array_of(r, n->src[0]);
+  int64_t at[INTERP_MAX_RANK] = {0};
+  uint64_t start = 0;
+  op_identity((op)n->ints[0], y->dtype, &start);
+  for (size_t k = 0; k < array_count(y); k++, step_coords(y->rank, y->dims, at)) {
+    uint64_t before = start;
+    if (at[n->ints[1]]--) before = read_element(y, offset(y, at));
+    at[n->ints[1]]++;
+    write_element(y, k, combine(y->dtype, n->ints[0], before, read_element(x, k)));
+  }
+}
+
 /* Sources and host functions. */
 
 /** Uses an array of the caller as the value of a node, without a copy. */
@@ -540,6 +580,8 @@ static void evaluate(run *r, const node *n) {
   case OP_GATHER: run_gather(r, n); return;
   case OP_REDUCE: run_reduce(r, n); return;
   case OP_SET: run_set(r, n); return;
+  case OP_SCATTER: run_scatter(r, n); return;
+  case OP_SCAN: run_scan(r, n); return;
   case OP_CUSTOM: run_custom(r, n); return;
   case OP_KERNEL: run_kernel(r, n); return;
   default: break;

@@ -104,6 +104,12 @@ static const node *clamp_index(sweep *w, const node *index, const node *dim, con
   return ix_min(k, at, ix_add_const(k, dim, -1));
 }
 
+const node *element_coordinate(ir *g, const node *index, const node *dim) {
+  sweep w = {.g = g};
+  const node *inside = ir_const_bits(g, DT_BOOL, 1), *at = clamp_index(&w, index, dim, &inside);
+  return select(&w, inside, at, ix_const(g, -1));
+}
+
 static const node *gather_step(sweep *w, const node *n, const node *const e[]) {
   const node *x = n->src[0], **to = arena_alloc(w->a, (x->rank + 1u) * sizeof *to);
   const node *g = ir_const_bits(w->g, DT_BOOL, 1);

@@ -16,4 +16,7 @@ const node *element_expression(ir *g, const map *known, const node *tensor, size
 void element_source_coordinates(ir *g, const node *view, const node *x, const node *const coords[],
                                 const node *into[]);
 
+/** A user's index (i64) as a coordinate: −1 where it is outside of an axis of a size. */
+const node *element_coordinate(ir *g, const node *index, const node *dim);
+
 #endif

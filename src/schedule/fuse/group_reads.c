@@ -152,12 +152,13 @@ static const node *substitute_point(grouping *s, const value *v, const point *p,
   return there;
 }
 
-/** True if v, computed at p, reads an array exactly where w is stored over it. */
+/** True if v, computed at p, reads an array exactly where w is stored over it; false for updates,
+    which are stored where memory says. */
 static bool reads_where_stored(grouping *s, const value *v, const point *p, const node *read,
                                const value *w) {
   const value_store *over = value_store_over(w, read->src[0]);
   point home = {.index = w->places->store_index};
-  if (value_is_reduction(v) || !over) return false;
+  if (value_is_reduction(v) || !over || w->updates) return false;
   read = substitute_point(s, v, p, read);
   for (size_t i = 0; i < over->rank; i++)
     if (substitute_point(s, w, &home, over->coords[i]) != read->src[1 + i]) return false;

@@ -14,9 +14,14 @@ static bool may_write(const group *g, const value *v) {
   return true;
 }
 
+/** True for the group of a value that a FOLD computes, which stores nothing else. */
+static bool computes_updates(const group *g) {
+  return g->stores.n && g->stores.at[0].use->v->updates;
+}
+
 static bool overwrites_array(const value *v) {
   for (size_t i = 0; i < v->memory.stores.n; i++)
-    if (v->memory.stores.at[i].array->op == OP_SET) return true;
+    if (op_overwrites((op)v->memory.stores.at[i].array->op)) return true;
   return false;
 }
 
@@ -116,8 +121,8 @@ use *store_find_host(grouping *s, const value *v, const option *const best[]) {
   if (!v->memory.stores.n && v->places->uses.n < 2) return NULL;
   for (size_t i = 0; i < v->places->uses.n; i++) {
     use *u = v->places->uses.at[i];
-    bool fits = best[i] && !u->g->custom && may_write(u->g, v) && !writes_holder(s, u->g, v) &&
-                index_to_write(s, u, best[i]);
+    bool fits = best[i] && !u->g->custom && !computes_updates(u->g) && may_write(u->g, v) &&
+                !writes_holder(s, u->g, v) && index_to_write(s, u, best[i]);
     if (fits && group_count_arguments(u->g) + count_arrays(v) <= s->request->arguments) return u;
   }
   return NULL;
@@ -129,7 +134,8 @@ static group *new_group(grouping *s, value *v) {
   g->nests.g = s->g;
   g->used.lanes = cost_vector_lanes(s->m, (dtype)v->tensor->dtype);
   if (!v->body) g->custom = v;
-  g->root = nests_add(&g->nests, NEST_ROOT, v->rank, v->dims, v->facts->blocks, 0);
+  g->root =
+      nests_add(&g->nests, NEST_ROOT, v->rank, v->dims, v->updates ? NULL : v->facts->blocks, 0);
   if (!g->root) diag_raise(ir_diag(s->g), TN_ERR_UNSUPPORTED, "a value has too many dimensions");
   vec_push(s->a, &s->groups, g);
   return g;
@@ -138,6 +144,7 @@ static group *new_group(grouping *s, value *v) {
 /** True if v may become one more root of a group: of the same sizes, and read by none of its
  * members. */
 static bool may_become_root(grouping *s, const group *g, const value *v) {
+  if (v->updates || computes_updates(g)) return false;
   if (g->custom || !g->stores.n || !has_extents(g, v) || map_has(&g->use_of, v)) return false;
   if (writes_holder(s, g, v)) return false;
   /* A stopgap: contractions in one nest seldom share loads, and a tile of each needs registers. */

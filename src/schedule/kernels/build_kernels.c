@@ -12,6 +12,7 @@
 #include "schedule/core/param_like.h"
 #include "schedule/core/user_kernel.h"
 #include "schedule/kernels/kernel_buffers.h"
+#include "schedule/kernels/update_kernel.h"
 #include "schedule/loops/outline_loops.h"
 
 #include <stdlib.h>
@@ -93,7 +94,7 @@ static void add_array_buffer(kernels *k, const node *array) {
 static void add_store_buffers(kernels *k, const value *v) {
   for (size_t i = 0; i < v->memory.stores.n; i++) {
     const node *array = v->memory.stores.at[i].array;
-    if (array->op != OP_SET) {
+    if (!op_overwrites((op)array->op)) {
       add_array_buffer(k, array);
       continue;
     }
@@ -375,10 +376,26 @@ static void add_output(kernels *k, outputs *o, const fusion_store *at, const val
   }
 }
 
+/** The kernel of a value that a FOLD computes. */
+static const node *sink_of_updates(kernels *k, const value *v, const node *index) {
+  const node *ranges[MOST_RANGES];
+  update_kernel u = {.g = k->g,
+                     .a = k->work,
+                     .v = v,
+                     .body = resolve_reads(k, index),
+                     .index = index->src + 1,
+                     .param = param_for(k, v->memory.stores.at[0].array),
+                     .ranges = ranges};
+  u.n_ranges = nests_loop_order(&k->now.group->nests, k->now.group->root, ranges);
+  return update_kernel_make(&u);
+}
+
 static const node *sink_of(kernels *k) {
   outputs o = {0};
   const node *ranges[MOST_RANGES];
   const group *group = k->now.group;
+  const value *first = group->stores.at[0].use->v;
+  if (first->updates) return sink_of_updates(k, first, group->stores.at[0].index);
   for (size_t i = 0; i < group->stores.n; i++) {
     const value *v = group->stores.at[i].use->v;
     for (size_t j = 0; j < v->memory.stores.n; j++)

@@ -7,6 +7,7 @@
 
 #include "ir/core/binder.h"
 #include "ir/index/row_major_address.h"
+#include "ir/index/write_once.h"
 #include "ir/text/sink_text.h"
 #include "ir/transform/copy_graph.h"
 #include "ir/transform/substitute.h"
@@ -40,6 +41,14 @@ typedef struct layouts {
 
 /* Arrays that may change: those that only kernels use, all as the same PARAM. */
 
+/** Fixes arrays in which a FOLD writes element by element: the loops of a copy to them, which other
+    layouts make cheaper, are not there. */
+static void fix_fold_outputs(layouts *l, const node *out) {
+  const node *stage = out->src[out->n_src - 1];
+  for (size_t i = 0; i < stage_n_values(stage); i++)
+    if (stage_placed_fold(l->g, stage, i)) l->arrays[out->src[i]->ints[0]].is_fixed = true;
+}
+
 /** Finds the PARAMs of a step; fixes arrays with two PARAMs, or of a step that has its own laws. */
 static void record_step(layouts *l, const schedule_step *step) {
   size_t bytes;
@@ -50,6 +59,7 @@ static void record_step(layouts *l, const schedule_step *step) {
   node_list order = topo_sort(l->a, &step->kernel, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++) {
     const node *param = order.at[i];
+    if (param->op == OP_OUT) fix_fold_outputs(l, param);
     if (param->op != OP_PARAM) continue;
     array *x = &l->arrays[param->ints[0]];
     if (x->param && x->param != param) x->is_fixed = true;

@@ -88,7 +88,8 @@ static bool is_array(const node *n) {
   case OP_RESULT:
   case OP_CUSTOM:
   case OP_KERNEL:
-  case OP_SET: return true;
+  case OP_SET:
+  case OP_SCATTER: return true;
   default: return false;
   }
 }
@@ -136,11 +137,11 @@ static const node *add_param(extraction *x, dtype t, size_t rank, const node *co
   return param;
 }
 
-/** True if a step is a chain of SETs on its state. */
+/** True if a step is a chain of SETs and SCATTERs on its state. */
 static bool changes_parts(const node *loop, size_t state) {
   const node *step = loop_step(loop, state);
-  bool changes = step->op == OP_SET;
-  while (step->op == OP_SET) step = step->src[0];
+  bool changes = op_overwrites((op)step->op);
+  while (op_overwrites((op)step->op)) step = step->src[0];
   return changes && step->op == OP_CARRY && step->src[0] == loop_range(loop) &&
          (size_t)step->ints[0] == state;
 }

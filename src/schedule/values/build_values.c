@@ -7,6 +7,7 @@
 
 #include "ir/core/binder.h"
 #include "ir/index/index_arithmetic.h"
+#include "ir/index/index_proof.h"
 #include "ir/transform/element_expression.h"
 #include "ir/transform/rewrite.h"
 #include "schedule/core/user_kernel.h"
@@ -54,7 +55,7 @@ static void find_tensors(building *r) {
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
     for (size_t k = 0; k < value_whole_operands(n); k++) add_tensor(r, n->src[k]);
-    if (n->op == OP_SET) map_set(r->work, &r->is_old, n->src[0], (void *)n);
+    if (op_overwrites((op)n->op)) map_set(r->work, &r->is_old, n->src[0], (void *)n);
     if (is_computed(n) || map_has(&r->in->copies, n) || map_has(&r->out->places, n))
       add_tensor(r, n);
   }
@@ -192,17 +193,22 @@ static bool add_as_store(building *r, const node *set) {
   return true;
 }
 
-static const node *new_contents(building *r, const node *set, const value *v,
-                                const node *const coords[]) {
-  const node *x = set->src[2], *body = body_element(r, x, v->coords);
-  node_list reads = value_reads_of(r->g, &r->is_value, body);
-  if (!reads_elsewhere(&reads, index_of(r, set->src[0], coords))) return body;
+/** An element of a tensor that is computed first, into an array of its own. */
+static const node *element_of_copy(building *r, const node *x, const value *v) {
   const node *copy = versions_identity_slice(r->g, x);
   if (!map_has(&r->is_value, copy)) {
     add_tensor(r, copy);
     add_computed(r, copy);
   }
   return index_of(r, copy, v->coords);
+}
+
+static const node *new_contents(building *r, const node *set, const value *v,
+                                const node *const coords[]) {
+  const node *x = set->src[2], *body = body_element(r, x, v->coords);
+  node_list reads = value_reads_of(r->g, &r->is_value, body);
+  bool may_follow = reads_elsewhere(&reads, index_of(r, set->src[0], coords));
+  return may_follow ? element_of_copy(r, x, v) : body;
 }
 
 static void add_set(building *r, const node *set) {
@@ -217,6 +223,68 @@ static void add_set(building *r, const node *set) {
   store_over(r, set, v, coords);
 }
 
+/* Values that a FOLD computes. */
+
+/** True if an axis of an array is indexed by a coordinate of the updates alone: elements that
+    differ along it are apart. */
+static bool is_own_axis(building *r, const value *v, const node *index, const node *dim,
+                        uint64_t *apart) {
+  if (node_is_const(index)) return index->lo >= 0 && index->hi < dim->lo;
+  for (size_t k = 0; k < v->rank; k++)
+    if (index == v->coords[k] && ix_prove_le(r->g, v->dims[k], dim)) {
+      *apart |= UINT64_C(1) << k;
+      return true;
+    }
+  return false;
+}
+
+/** An element of a SCATTER's values or indices, of old contents alone: of an array of their own
+   where they depend on the array that the updates change. */
+static const node *update_element(building *r, const node *x, const node *old, const value *v) {
+  const node *body = body_element(r, x, v->coords);
+  node_list reads = value_reads_of(r->g, &r->is_value, body);
+  for (size_t i = 0; i < reads.n; i++)
+    if (reads.at[i]->src[0] == old) return element_of_copy(r, x, v);
+  return body;
+}
+
+static void add_scatter(building *r, const node *n) {
+  const node *old = n->src[0], *x = n->src[1];
+  value *v = value_of_tensor(r->g, n, x->rank, x->dims);
+  value_updates *u = arena_calloc(ir_arena(r->g), 1, sizeof *u);
+  const node **src = arena_alloc(r->work, (old->rank + 1u) * sizeof *src);
+  uint64_t apart = 0;
+  src[0] = update_element(r, x, old, v);
+  for (size_t i = 0; i < old->rank; i++) {
+    const node *index = update_element(r, n->src[2 + i], old, v);
+    src[1 + i] = element_coordinate(r->g, index, old->dims[i]);
+    is_own_axis(r, v, src[1 + i], old->dims[i], &apart);
+  }
+  u->op = n->ints[0];
+  for (size_t k = 0; k < v->rank; k++)
+    if (v->coords[k]->op == OP_RANGE && !(apart >> k & 1)) u->along |= UINT64_C(1) << k;
+  v->updates = u;
+  v->memory.is_never_inlined = true;
+  add_value(r, v, ir_node(r->g, OP_GROUP, DT_VOID, src, old->rank + 1u, NULL, 0));
+  store_over(r, n, v, v->coords);
+}
+
+static void add_scan(building *r, const node *n) {
+  const node *x = n->src[0];
+  size_t axis = (size_t)n->ints[1];
+  value *v = value_of_tensor(r->g, n, n->rank, n->dims);
+  const node *body = body_element(r, x, v->coords);
+  v->memory.is_never_inlined = true;
+  if (v->coords[axis]->op == OP_RANGE) {
+    value_updates *u = arena_calloc(ir_arena(r->g), 1, sizeof *u);
+    *u = (value_updates){.op = n->ints[0], .along = UINT64_C(1) << axis, .is_scan = true};
+    v->updates = u;
+  } else {
+    body = reduce_single(r, n, body);
+  }
+  add_value(r, v, body);
+}
+
 static void add_tensor_value(building *r, const node *n) {
   const join *j = map_get(&r->joins.of, n);
   if (j) {
@@ -228,6 +296,8 @@ static void add_tensor_value(building *r, const node *n) {
   case OP_CUSTOM:
   case OP_KERNEL:
   case OP_RESULT: add_opaque(r, n); return;
+  case OP_SCATTER: add_scatter(r, n); return;
+  case OP_SCAN: add_scan(r, n); return;
   case OP_REDUCE: add_reduction(r, n); return;
   default: add_computed(r, n); return;
   }

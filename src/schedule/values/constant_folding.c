@@ -32,6 +32,7 @@ static double bytes_of(const node *n) {
 typedef struct computation {
   double bytes;      /* of these BUFFERs */
   double operations; /* weighed by op_cost */
+  bool has_updates;  /* of a SCATTER or SCAN: kernels of their own, which nothing inlines */
 } computation;
 
 static double points_of(const node *n) {
@@ -48,6 +49,7 @@ static computation measure(constant_folding *f, const node *n) {
   for (size_t i = 0; i < queue.n && i < MOST_BELOW; i++) {
     const node *at = queue.at[i];
     if (at->op == OP_BUFFER) c.bytes += bytes_of(at);
+    c.has_updates |= at->op == OP_SCATTER || at->op == OP_SCAN;
     if (constant_folding_reads_elements(at))
       c.operations += points_of(at) * (at->op == OP_REDUCE ? 1 : op_cost((op)at->op));
     for (uint32_t k = 0; k < at->n_src; k++) {
@@ -128,7 +130,7 @@ static bool is_worth_storing(constant_folding *f, const node *n) {
   if (bytes <= c.bytes) return true;
   double more = bytes - c.bytes;
   double worth = MACHINE_FOLDED_CONSTANT_OPERATIONS * elements * (more / bytes);
-  if (c.operations * times_computed(f, n, &c) < worth) return false;
+  if (!c.has_updates && c.operations * times_computed(f, n, &c) < worth) return false;
   bool fits = more <= f->budget;
   if (fits) f->budget -= more;
   return fits;

@@ -28,12 +28,15 @@ bool constant_folding_is_given(const constant_folding *f, const node *n) {
 }
 
 bool constant_folding_reads_elements(const node *n) {
-  return n->dtype != DT_INDEX && (op_is_elementwise((op)n->op) || n->op == OP_REDUCE);
+  bool computes =
+      op_is_elementwise((op)n->op) || n->op == OP_REDUCE || n->op == OP_SCATTER || n->op == OP_SCAN;
+  return n->dtype != DT_INDEX && computes;
 }
 
 static bool is_pure(const node *n) {
   return op_is_elementwise((op)n->op) || op_is_movement((op)n->op) || n->op == OP_REDUCE ||
-         n->op == OP_PAD || n->op == OP_CONST || n->op == OP_IOTA;
+         n->op == OP_PAD || n->op == OP_CONST || n->op == OP_IOTA || n->op == OP_SCATTER ||
+         n->op == OP_SCAN;
 }
 
 static bool is_constant(constant_folding *f, const map *known, const node *n) {

@@ -25,7 +25,8 @@ static bool is_given(const node *x) {
 }
 
 bool join_is_opaque(const node *x) {
-  return x->op == OP_CUSTOM || x->op == OP_KERNEL || x->op == OP_RESULT || x->op == OP_SET;
+  return x->op == OP_CUSTOM || x->op == OP_KERNEL || x->op == OP_RESULT || x->op == OP_SCAN ||
+         op_overwrites((op)x->op);
 }
 
 static void find_owned(join_search *f) {
@@ -34,9 +35,10 @@ static void find_owned(join_search *f) {
     const node *n = f->order->at[i];
     map_set(f->a, &f->in_graph, n, NULL);
     for (size_t k = 0; k < value_whole_operands(n); k++) map_set(f->a, &f->owned, n->src[k], NULL);
-    if (n->op != OP_SET) continue;
+    if (!op_overwrites((op)n->op)) continue;
     map_set(f->a, &f->changed, n->src[0], NULL);
-    map_set(f->a, &f->changed, n->src[2], NULL); /* its array may be the one that is changed */
+    map_set(f->a, &f->changed, n->src[n->op == OP_SET ? 2 : 1],
+            NULL); /* its array may be the one that is changed */
   }
 }
 

@@ -35,6 +35,8 @@ static const node *copy_node(void *user, const node *n, const node *const src[])
 /** Gives a SET its array back; one that sets no element becomes the array. */
 static const node *restore_set(void *user, const node *n, const node *const src[]) {
   ir *g = user;
+  for (size_t i = 0; n->op == OP_SCATTER && i < src[1]->rank; i++)
+    if (node_is_bits(src[1]->dims[i], 0)) return src[0];
   if (n->op != OP_SET) return NULL;
   for (size_t i = 0; i < src[1]->rank; i++)
     if (node_is_bits(src[1]->dims[i], 0)) return src[0];

@@ -11,7 +11,7 @@ size_t value_whole_operands(const node *n) {
   case OP_CUSTOM: return (size_t)n->ints[2];
   case OP_KERNEL:
   case OP_RESULT: return (size_t)n->ints[1];
-  default: return n->op == OP_SET;
+  default: return op_overwrites((op)n->op);
   }
 }
 
@@ -119,7 +119,7 @@ void values_move_to_holder(ir *g, const values *v, const node *tensor, const nod
 const value_store *value_store_over(const value *v, const node *array) {
   for (size_t i = 0; i < v->memory.stores.n; i++) {
     const node *set = v->memory.stores.at[i].array;
-    if (set->op == OP_SET && set->src[0] == array) return &v->memory.stores.at[i];
+    if (op_overwrites((op)set->op) && set->src[0] == array) return &v->memory.stores.at[i];
   }
   return NULL;
 }

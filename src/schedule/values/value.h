@@ -31,6 +31,16 @@ typedef struct value_scan {
   } * state;
 } value_scan;
 
+/** A value that a kernel of its own computes by a FOLD: each element of its body, in row-major
+   order along some coordinates, updates a state, which lies in the array that the value is stored
+   to. */
+typedef struct value_updates {
+  int64_t op;     /* of the updates; −1: the last one stays */
+  uint64_t along; /* mask of the coordinates that the FOLD binds */
+  bool is_scan;   /* the state is an element, which each update emits; else it is an array, and the
+                     body is GROUP(value; coordinate of each axis of the array …) */
+} value_updates;
+
 /** Resources that a group reserves for a value that it will compute later. */
 typedef struct value_reserve {
   size_t nests, ranges, arguments;
@@ -87,9 +97,10 @@ typedef struct value {
   value_inputs inputs;
   bool depends_on_coords; /* value_depends_on_coords of the body */
   /* The places where it may be computed. */
-  const value_scan *scan; /* the states of a scan; NULL: no scan */
-  bool is_in_scan;        /* reads states of a scan: only computed in its loop */
-  bool is_join;           /* joins.h: no kernel computes it */
+  const value_scan *scan;       /* the states of a scan; NULL: no scan */
+  const value_updates *updates; /* NULL: a value that is an expression at each element */
+  bool is_in_scan;              /* reads states of a scan: only computed in its loop */
+  bool is_join;                 /* joins.h: no kernel computes it */
   value_memory memory;
   value_local local;
   /* The search. */

@@ -57,7 +57,7 @@ static visit visit_value(ordering *o, value *v) {
 /** Adds a SET whose array the other readers get a copy of; of several SETs of an array, one keeps
  * it. */
 static void add_conflict(ordering *o, const node *set) {
-  if (set->op != OP_SET || map_has(&o->copied, set->src[0])) return;
+  if (!op_overwrites((op)set->op) || map_has(&o->copied, set->src[0])) return;
   map_set(o->a, &o->copied, set->src[0], (void *)set);
   vec_push(o->kept, o->conflicts, set);
 }

@@ -73,10 +73,19 @@ static bool may_overwrite_array(const rebuilding *m, const node *old) {
   return r->may_overwrite && r->may_overwrite(r->user, m->n->origins.at[old->ints[0]]);
 }
 
+/** A SCATTER of other old contents. */
+static const node *with_old_contents(rebuilding *m, const node *scatter, const node *old) {
+  arena *a = ir_scratch(m->g);
+  const node **src = arena_copy(a, scatter->src, scatter->n_src * sizeof *src);
+  src[0] = old;
+  return ir_with_sources(m->g, scatter, src);
+}
+
 static const node *set_on_copy(rebuilding *m, const node *n) {
   const node *made = rebuild_node(m, n);
-  if (n->op != OP_SET || may_overwrite_array(m, n->src[0])) return made;
+  if (!op_overwrites((op)n->op) || may_overwrite_array(m, n->src[0])) return made;
   const node *old = made->src[0], *copy = add_copy(m->g, m->n, old);
+  if (n->op == OP_SCATTER) return with_old_contents(m, made, copy);
   const node *view = subst_view_base(m->g, ir_scratch(m->g), made->src[1], old, copy);
   const node *src[] = {copy, view, made->src[2]};
   return ir_with_sources(m->g, made, src);
@@ -93,6 +102,7 @@ void versions_insert_copies(ir *g, const schedule_request *r, normalised *n) {
 
 static const node *rebuild_set(rebuilding *m, const node *n) {
   const node *old = map_get(&m->changed_arrays, n->src[0]), *copy = map_get(&m->image, n->src[0]);
+  if (n->op == OP_SCATTER) return with_old_contents(m, rebuild_node(m, n), old);
   const node *view =
       subst_view_base(m->g, ir_scratch(m->g), map_get(&m->image, n->src[1]), copy, old);
   const node *src[] = {old, view, map_get(&m->image, n->src[2])};

@@ -1,33 +1,23 @@
-/* Cumulative sums and products (cumsum, cumprod) as in NumPy, by blocked scans.
+/* Cumulative sums and products (cumsum, cumprod) as in NumPy, by SCANs.
 
-   A short axis is one masked reduction: y[i] = Σ x[j] over j ≤ i, quadratic in its size. A long
-   axis is divided into blocks: each block is scanned so, then the totals of the blocks, and each
-   block adds the total of the blocks before it. The cost is SCAN_BLOCK operations an element, in
-   few kernels. f16 and bf16 are accumulated in f32. */
+   A long axis of few rows is scanned by blocks, which are apart from each other: the totals of all
+   blocks are scanned first, then each block, the first element of which is combined with the total
+   of the blocks before it. f16 and bf16 are accumulated in f32. */
+#include "ir/core/likely_value.h"
+#include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/expressions.h"
 #include "tensor/ops/reduction.h"
 #include "tensor/ops/type_promotion.h"
 
-/* Elements of a block; and of an axis that is scanned as one. */
-enum { SCAN_BLOCK = 32, SCAN_WHOLE = 64 };
+/* Elements of a block; blocks from which an axis is divided; rows from which none is. */
+enum { SCAN_BLOCK = 2048, SCAN_BLOCKS_LEAST = 8, SCAN_ROWS_MOST = 16 };
 
 typedef struct scan {
   op o;                /* OP_ADD or OP_MUL */
   const node *neutral; /* its neutral element */
 } scan;
-
-/** Scans an axis by one masked reduction. */
-static const node *scan_masked(builder *b, const scan *c, const node *x, size_t axis) {
-  const node *size = x->dims[axis];
-  sizes s = sizes_insert(b, sizes_of(x), axis, size); /* …, i, j, … */
-  x = shape_expand(b, shape_unsqueeze(b, x, axis), &s);
-  const node *i = ex_iota(b, DT_I64, &s, axis), *j = ex_iota(b, DT_I64, &s, axis + 1);
-  axis_list over = axes_from(axis + 1, axis + 2);
-  const node *masked = ex_where(b, ex_binary(b, OP_LE, j, i), x, ex_fill(b, c->neutral, &s));
-  return node_reduce(b, c->o, masked, &over, false);
-}
 
 /** Splits an axis into blocks: (…, blocks, SCAN_BLOCK, …). */
 static const node *split_blocks(builder *b, const scan *c, const node *x, size_t axis) {
@@ -40,21 +30,34 @@ static const node *split_blocks(builder *b, const scan *c, const node *x, size_t
   return shape_reshape(b, x, &s);
 }
 
-/** Scans an axis of any size. Recurses once for each division of the size by SCAN_BLOCK: fewer than
-    13 times. */
+static bool is_divided(const node *x, size_t axis) {
+  double rows = 1;
+  for (size_t i = 0; i < x->rank; i++)
+    if (i != axis) rows *= ix_likely(x->dims[i]);
+  return rows < SCAN_ROWS_MOST && x->dims[axis]->lo >= SCAN_BLOCKS_LEAST * SCAN_BLOCK;
+}
+
+/** The elements of blocks, where the first one of each is combined with the total before it. */
+static const node *start_blocks(builder *b, const scan *c, const node *x, const node *before,
+                                size_t axis) {
+  sizes s = sizes_of(x);
+  before = shape_expand(b, shape_unsqueeze(b, before, axis + 1), &s);
+  const node *at = ex_iota(b, DT_I64, &s, axis + 1),
+             *first = ex_binary(b, OP_EQ, at, ex_int(b, at, 0));
+  return ex_where(b, first, ex_binary(b, c->o, before, x), x);
+}
+
 static const node *scan_axis(builder *b, const scan *c, const node *x, size_t axis) {
   ir *g = b->ir;
   const node *size = x->dims[axis], *zero = ix_const(g, 0), *one = ix_const(g, 1);
-  if (size->hi <= SCAN_WHOLE) return scan_masked(b, c, x, axis);
-  const node *inner = scan_masked(b, c, split_blocks(b, c, x, axis), axis + 1);
-  sizes s = sizes_of(inner), totals = sizes_remove(s, axis + 1);
-  const node *last = shape_slice(b, inner, axis + 1, ix_const(g, SCAN_BLOCK - 1), one, 1);
-  const node *before = scan_axis(b, c, shape_reshape(b, last, &totals), axis);
+  if (!is_divided(x, axis)) return ir_scan(g, c->o, x, axis);
+  const node *blocks = split_blocks(b, c, x, axis);
+  axis_list over = axes_from(axis + 1, axis + 2);
+  const node *before = ir_scan(g, c->o, node_reduce(b, c->o, blocks, &over, false), axis);
   before = shape_pad(b, before, axis, one, ix_const(g, -1), c->neutral);
-  before = shape_expand(b, shape_unsqueeze(b, before, axis + 1), &s);
-  const node *all = ex_binary(b, c->o, before, inner);
-  sizes flat = sizes_remove(s, axis + 1);
-  flat.at[axis] = ix_scale(g, s.at[axis], SCAN_BLOCK);
+  const node *all = ir_scan(g, c->o, start_blocks(b, c, blocks, before, axis), axis + 1);
+  sizes flat = sizes_remove(sizes_of(all), axis + 1);
+  flat.at[axis] = ix_scale(g, all->dims[axis], SCAN_BLOCK);
   return shape_slice(b, shape_reshape(b, all, &flat), axis, zero, size, 1);
 }
 

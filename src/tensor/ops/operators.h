@@ -110,8 +110,7 @@ value build_gather_elements(builder *b, value x, value index, int64_t axis);
 value build_gather_nd(builder *b, value x, value index, size_t batch);
 /** x with `updates` written at indices. The ops ADD, MUL, MAX and MIN combine an update with the
     element of x; SET replaces that, by the last update of several. Updates out of range have no
-    effect. Each position is compared with each index (along the axis). As ONNX ScatterElements-18
-    and ScatterND-18. */
+    effect. As ONNX ScatterElements-18 and ScatterND-18. */
 value build_scatter_elements(builder *b, value x, value index, value updates, int64_t axis, op o);
 value build_scatter_nd(builder *b, value x, value index, value updates, op o);
 value build_one_hot(builder *b, value index, const node *depth, dtype t);

@@ -1,69 +1,24 @@
-/* Writing by index tensors (ONNX ScatterElements and ScatterND) without data-dependent stores:
-   each element of the result reduces over the updates whose index equals its position. Costs
-   (axis size × updates) comparisons. */
+/* Writing by index tensors (ONNX ScatterElements and ScatterND): a SCATTER along one axis, of x for
+   ScatterElements, of all axes that an index names, as one, for ScatterND. */
+#include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/expressions.h"
 #include "tensor/ops/gather.h"
-#include "tensor/ops/reduction.h"
 #include "tensor/ops/type_promotion.h"
 
-/** Compares each index with each of `size` positions: index (…, J, …) gives (…, I, J, …), true
-    where index j equals position i. */
-static const node *match_positions(builder *b, const node *index, size_t axis, const node *size) {
-  sizes s = sizes_insert(b, sizes_of(index), axis, size);
-  rank_check(b, s.rank);
-  index = shape_expand(b, shape_unsqueeze(b, index, axis), &s);
-  return ex_binary(b, OP_EQ, index, ex_iota(b, DT_I64, &s, axis));
-}
-
-/** Keeps the last update at each position. */
-static const node *select_last_update(builder *b, const node *x, const node *index,
-                                      const node *updates, size_t axis) {
-  const node *hit = match_positions(b, index, axis, x->dims[axis]);
-  sizes s = sizes_of(hit), all = sizes_of(x);
-  axis_list over = axes_from(axis + 1, axis + 2);
-  const node *j = ex_iota(b, DT_I64, &s, axis + 1);
-  const node *last = node_reduce(b, OP_MAX, ex_where(b, hit, j, ex_int(b, j, -1)), &over, false);
-  last = shape_broadcast(b, last, &all);
-  const node *is_new = ex_binary(b, OP_LE, ex_int(b, last, 0), last);
-  return ex_where(b, is_new, node_gather(b, updates, axis, last), x);
-}
-
-/** Reduces the updates with x, in the type that sums and products are computed in. */
-static const node *reduce_updates(builder *b, op o, const node *x, const node *index,
-                                  const node *updates, size_t axis) {
-  dtype t = (dtype)x->dtype;
-  updates = ex_cast(b, updates, accumulation_type(t));
-  const node *hit = match_positions(b, index, axis, x->dims[axis]);
-  sizes s = sizes_insert(b, sizes_of(updates), axis, x->dims[axis]);
-  axis_list over = axes_from(axis + 1, axis + 2);
-  updates = shape_expand(b, shape_unsqueeze(b, updates, axis), &s);
-  uint64_t identity = 0;
-  op_identity(o, (dtype)updates->dtype, &identity);
-  const node *neutral = ex_fill(b, ir_const_bits(b->ir, (dtype)updates->dtype, identity), &s);
-  updates = ex_where(b, shape_expand(b, hit, &s), updates, neutral);
-  const node *all = node_reduce(b, o, updates, &over, false);
-  return ex_cast(b, ex_binary(b, o, ex_cast(b, x, accumulation_type(t)), all), t);
-}
-
-/** Scatters along one axis: x (…, I, …), updates (…, J, …), and index (…, J, …), whose other sizes
-    may be 1. */
+/** Scatters along one axis: x (…, I, …), index and updates (…, J, …), whose other sizes are at most
+    those of x. Sums and products are computed in the type that they are elsewhere. */
 static value scatter_axis(builder *b, op o, const node *x, const node *index, const node *updates,
                           size_t axis) {
-  return value_of(o == OP_SET ? select_last_update(b, x, index, updates, axis)
-                              : reduce_updates(b, o, x, index, updates, axis));
-}
-
-/** Pads all axes but one to the sizes of x. */
-static const node *pad_other_axes(builder *b, const node *n, const sizes *s, size_t axis,
-                                  int64_t fill) {
-  const node *none = ix_const(b->ir, 0), *value = ir_const_int(b->ir, (dtype)n->dtype, fill);
-  for (size_t i = 0; i < s->rank; i++)
-    if (i != axis && n->dims[i] != s->at[i])
-      n = shape_pad(b, n, i, none, ix_sub(b->ir, s->at[i], n->dims[i]), value);
-  return n;
+  const node *at[SIZES_MAX_RANK];
+  dtype t = (dtype)x->dtype, in = o == OP_SET ? t : accumulation_type(t);
+  sizes s = sizes_of(updates);
+  for (size_t i = 0; i < x->rank; i++) at[i] = i == axis ? index : ex_iota(b, DT_I64, &s, i);
+  const node *y = ir_scatter(b->ir, ex_cast(b, x, in), ex_cast(b, updates, in), at,
+                             o == OP_SET ? -1 : (int64_t)o);
+  return value_of(ex_cast(b, y, t));
 }
 
 static void check_updates(builder *b, const node *updates, const sizes *wanted) {
@@ -88,8 +43,7 @@ value build_scatter_elements(builder *b, value x, value index, value updates, in
         "the index larger, except along axis %zu",
         sizes_text(b, &index_shape), sizes_text(b, &s), at);
   check_updates(b, u, &index_shape);
-  i = pad_other_axes(b, i, &s, at, -1); /* −1 matches no position */
-  return scatter_axis(b, o, n, i, pad_other_axes(b, u, &s, at, 0), at);
+  return scatter_axis(b, o, n, i, u, at);
 }
 
 /** Row-major positions in the first axes of x that the last axis of the index names; −1 outside. */
@@ -135,6 +89,7 @@ value build_scatter_nd(builder *b, value x, value index, value updates, op o) {
   sizes of_x = {.rank = 2, .at = {count_elements(b, &s, 0, depth), rest}};
   sizes of_updates = {.rank = 2, .at = {count, rest}}, of_index = {.rank = 2, .at = {count, one}};
   const node *positions = shape_reshape(b, linear_positions(b, n, i, depth), &of_index);
+  positions = shape_broadcast(b, positions, &of_updates);
   value y = scatter_axis(b, o, shape_reshape(b, n, &of_x), positions,
                          shape_reshape(b, u, &of_updates), 0);
   return build_reshape(b, y, &s);

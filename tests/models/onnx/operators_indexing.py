@@ -199,6 +199,14 @@ def scatter_elements(version, rng):
             yield one("ScatterElements", x, some(rng, shape, I8, -most, most),
                       some(rng, shape, F32), axis=axis, terms=5, **how)
     yield one("ScatterElements", x, np.array([[[1, 0]], [[2, 1]]]), some(rng, (2, 1, 2), F32))
+    # updates by other rows of the array that they change, which has no other reader
+    yield Case("ScatterElements of its own rows",
+               [("Neg", ["x"], ["data"], {}),
+                ("Slice", ["data", "last", "first", "axis", "back"], ["updates"], {}),
+                ("ScatterElements", ["data", "at", "updates"], ["y"], {"axis": 1})],
+               {"x": In(some(rng, (4, 2), F32)), "at": In(np.array([[1, 0], [0, 1]] * 2)),
+                "last": const([-1]), "first": const([-9]), "axis": const([0]),
+                "back": const([-1])}, ["y"])
     for t in (I4, I8, BOOL, F64):
         yield one("ScatterElements", some(rng, (3, 4), t), np.array([[1, 3]], np.int32),
                   some(rng, (1, 2), t), axis=1)
@@ -215,6 +223,9 @@ def scatter_nd(version, rng):
                                                   F32), terms=4, **how)
     for t in (I4, BOOL, F64):
         yield one("ScatterND", some(rng, (3, 4), t), np.array([[1], [2]]), some(rng, (2, 4), t))
+    if version >= 16:
+        yield one("ScatterND", some(rng, (7, 64), F32), some(rng, (40, 1), I8, 0, 7),
+                  some(rng, (40, 64), F32), terms=40, reduction="add")
     yield one("ScatterND", with_batch(some(rng, (3, 4), F32), "n"), np.array([[1], [2]]),
               some(rng, (2, 4), F32), more=[{"x0": some(rng, (7, 4), F32)}])
 
