@@ -260,6 +260,9 @@ def top_k(version, rng):
         yield made(np.array([[3, 1, 3, 3, 1, 2], [5, 5, 5, 5, 5, 5]], F32), 4, "with equal ones", **way)
         yield made(np.array([np.inf, -np.inf, 0, -0.0, 1], F32), 5, "of special values", **way)
         yield made(some(rng, (2, 40), F64), 7, **way)
+        for long, k in ((some(rng, (3, 301), F32), 4), (some(rng, (5000,), F64), 1)):
+            yield made(long, k, "of a long axis", **way)
+        yield made(some(rng, (2, 200), I8, 0, 4), 3, "of a long axis with equal ones", **way)
         for t in [I8] + ([I4] if version >= 11 else []):
             yield made(some(rng, (3, 6), t), 3, **way)
         yield made(with_batch(some(rng, (3, 6), F32), "n"), 2, "of rows that vary", **way,
