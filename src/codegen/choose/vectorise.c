@@ -7,6 +7,7 @@
 #include "codegen/choose/nest_analysis.h"
 #include "ir/core/topo_sort.h"
 #include "ir/index/row_major_address.h"
+#include "ir/index/write_once.h"
 #include "target/hardware.h"
 #include "target/kernel_estimates.h"
 
@@ -45,15 +46,29 @@ static double operations_by_inner(estimate *e, const node *n) {
   return estimate_node_operations(n);
 }
 
+/** True if a STAGE is the start or step of a state that lies in the output of a binder's nest: it
+   is no array of its own. */
+static bool lies_in_output(ir *g, const node *binder, const node *stage) {
+  for (size_t i = 0; binder->op == OP_STAGE && i < stage_n_values(binder); i++) {
+    const node *fold = stage_placed_fold(g, binder, i);
+    size_t component = fold ? (size_t)stage_value(binder, i)->ints[0] : 0;
+    if (fold && component < fold_n_states(fold) &&
+        (fold_init(fold, component) == stage || fold_step(fold, component) == stage))
+      return true;
+  }
+  return false;
+}
+
 /** Operations of a nest in vectors along one of its ranges (NULL: along inner ones only); < 0: an
     array would be too large. */
-static double nest_operations(estimate *e, const node_list *nest, const node *range,
-                              int64_t lanes) {
+static double nest_operations(estimate *e, const node *binder, const node_list *nest,
+                              const node *range, int64_t lanes) {
   double operations = 0;
   for (size_t i = 0; i < nest->n; i++) {
     const node *n = nest->at[i];
     bool depends = range && node_is_free_in(range, n);
     if (map_has(&e->padded, n)) continue;
+    if (depends && lies_in_output(e->g, binder, n)) continue;
     if (depends && is_large_in_lanes(e->g, n, range, lanes)) return -1;
     operations += depends ? estimate_node_vectorised(e->g, n, range, (double)lanes)
                           : operations_by_inner(e, n);
@@ -182,13 +197,14 @@ static size_t insert_range(lane_range list[], size_t n, lane_range r) {
 static size_t best_ranges(estimate *e, const node *binder, lane_range list[MOST_LANE_RANGES]) {
   node_list nest = nest_nodes(ir_arena(e->g), binder);
   const node *const *ranges;
-  double inner = nest_operations(e, &nest, NULL, 1) + binder_operations(e->g, binder, NULL, 1);
+  double inner =
+      nest_operations(e, binder, &nest, NULL, 1) + binder_operations(e->g, binder, NULL, 1);
   size_t n = insert_range(list, 0, (lane_range){NULL, 1, inner, inner});
   for (size_t i = binder_ranges(binder, &ranges); i-- > 0;) {
     int64_t lanes = lanes_of(e->c, binder, &nest, ranges[i]);
     if (!node_is_const(range_extent(ranges[i]))) lanes = fit_lanes(ranges[i], lanes);
     if (!may_be_lanes(e, binder, ranges[i], lanes)) continue;
-    double operations = nest_operations(e, &nest, ranges[i], lanes);
+    double operations = nest_operations(e, binder, &nest, ranges[i], lanes);
     if (operations < 0) continue;
     operations += binder_operations(e->g, binder, ranges[i], lanes);
     double saved = operations_saved_by_packing(e, binder, &nest, ranges[i], lanes);
@@ -221,13 +237,16 @@ static void find_inner_vectors(estimate *e, const node *binder) {
 
 /* The nest of a STAGE. */
 
-/** Splits vectors of `lanes` off a range, innermost in the nest; false: a law refused. */
+/** Splits vectors of `lanes` off a range, innermost in the nest, but for loops that copy a FOLD's
+    array to where it lies already; false: a law refused. */
 static bool split_vectors(choice *c, const node *range, int64_t lanes) {
   laws *l = &c->laws;
   const node *inner, *vector, *const *ranges;
   const node *made = choice_tile_range(c, c->sink, range, lanes, &inner);
   if (made) {
-    size_t last = binder_ranges(law_find_binder(l, made, inner), &ranges) - 1;
+    const node *binder = law_find_binder(l, made, inner);
+    size_t last = binder_ranges(binder, &ranges) - 1;
+    while (last && nest_copies_along(l->g, binder, ranges[last])) last--;
     made = law_order(l, made, inner, last);
   }
   if (made) made = law_kind(l, made, inner, KIND_VECTOR, &vector);
