@@ -11,7 +11,7 @@
      $m         the type of a mask: signed integers as wide as the operand
      $x         the vector type $t in memory (unaligned)
      $f         the suffix of function names for the operand's type
-     $l         the first operand once for each lane, separated by commas
+     $l         the first operand once for each lane, separated by commas; or a number of lanes
      $n         a number */
 #ifndef TENON_RENDER_C_DIALECT_H
 #define TENON_RENDER_C_DIALECT_H
@@ -63,8 +63,8 @@ typedef struct c_type {
 
 /** Memory accesses. */
 typedef struct c_memory_text {
-  const char *load[2];   /* from $a at address $b */
-  const char *store[2];  /* of $c to $a at address $b */
+  const char *load[2];   /* from $a at address $b, $l lanes */
+  const char *store[2];  /* of $c to $a at address $b, $l lanes */
   const char *zero[2];   /* value of a load without an address */
   const char *masked[2]; /* masked load: $b if $a holds, else $c */
   const char *prefetch;  /* prefetches the line of $a[$b], which may be outside; NULL: none */
@@ -89,16 +89,32 @@ typedef struct c_conversion_text {
   const char *of_mask; /* from a mask to numbers 0 and 1 as wide */
 } c_conversion_text;
 
+/** A launch index and its expression. */
+typedef struct c_launch_index {
+  const char *name, *text;
+} c_launch_index;
+
+/** Kernels for teams; all NULL: none. */
+typedef struct c_team_text {
+  const c_launch_index *indices; /* up to one without a name; NULL: they are runtime values */
+  const char *shared;            /* declares the array $a of $n elements $o that a group shares */
+  const char *shared_param;      /* such an array as a parameter of the function */
+  const char *barrier;           /* statement: a group's workers meet, and see its arrays alike */
+  const char *entry_param[2]; /* the $n-th [0] buffer, [1] value $a as a parameter of the entry */
+} c_team_text;
+
 /** The function of a kernel, and its entry, which calls the function with the used arguments. */
 typedef struct c_function_text {
-  const char *scratch;           /* declares the array $a of $o, at byte $n of scratch memory */
-  const char *function;          /* begins the function of kernel $a */
-  const char *param[2];          /* declares a parameter $a of type $o, [1] if it is written to */
-  const char *value;             /* declares the runtime value $a */
-  const char *entry;             /* begins the entry of kernel $a, and its call of the function */
-  const char *argument[2];       /* the $n-th [0] buffer, [1] runtime value, in that call */
-  const char *many_accumulators; /* qualifier of both, for a loop with many accumulators */
-  const char *scratch_param;
+  const char *scratch;             /* declares the array $a of $l elements $o, at byte $n of scratch
+                                      memory where the dialect has a parameter for that */
+  const char *function;            /* begins the function of kernel $a */
+  const char *param[2];            /* declares a parameter $a of type $o, [1] if it is written to */
+  const char *value;               /* declares the runtime value $a */
+  const char *entry;               /* begins the entry of kernel $a, of groups of $c workers, with
+                                      the parameters $l and the arrays $b, and its call */
+  const char *argument[2];         /* the $n-th [0] buffer, of $o, [1] value $a, in that call */
+  const char *many_accumulators;   /* qualifier of both, for a loop with many accumulators */
+  const char *scratch_param;       /* NULL: the function's own arrays are its variables */
   const char *scratch_argument[2]; /* buffer $a; [1] the $n bytes of the worker of value $b */
   const char *unrolled;            /* before a loop whose $n iterations become copies; NULL: none */
   const char *barrier;             /* compiler barrier as a statement; NULL: none */
@@ -114,23 +130,30 @@ typedef struct c_dialect {
   const char *prelude;      /* of a file of kernels */
   const char *dots_prelude; /* before kernels with ops of tensor_rows.def; guarded */
   const char *minus_zero;   /* of type $t */
-  const char *vector_type;  /* declares $t, a vector of $n bytes of $o, and $x */
-  const char *memory_type;  /* suffix of a vector type's name in $x */
-  const char *helper;       /* qualifiers of a helper function */
-  const char *lane;         /* the i-th lane of $a */
-  const char *lanes;        /* a helper's body: the result's i-th of $n lanes is $a */
+  const char
+      *vector_type;    /* declares $t, a vector of $n bytes of $o, and $x; NULL: they are there */
+  uint16_t most_lanes; /* of vectors; 0: no limit */
+  const char *memory_type; /* suffix of a vector type's name in $x */
+  const char *helper;      /* qualifiers of a helper function */
+  const char *lane;        /* the i-th lane of $a */
+  const char *lanes;       /* a helper's body: the result's i-th of $n lanes is $a */
   c_op splat;
   const char *vectorize; /* lanes in $l */
-  const char *extract;   /* lane $n of $a */
+  const char *extract;   /* lane $n of $a; $l: in hexadecimal */
+  const char *shift[2];  /* a count $a, reduced below the width $n + 1 */
 
   c_memory_text memory;
   c_nontemporal_text nontemporal;
   c_conversion_text conversion;
   c_function_text function;
+  c_team_text team;
 } c_dialect;
 
 /** GNU C for CPUs: gcc from 10, clang from 12, compiled with -std=gnu11 -ffp-contract=off
     -fno-math-errno. */
 extern const c_dialect c_gnu;
+
+/** OpenCL C from version 1.2. */
+extern const c_dialect c_opencl;
 
 #endif

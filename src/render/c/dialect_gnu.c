@@ -1,23 +1,8 @@
 /* Defines the C renderer's dialect for CPUs: GNU C with vector extensions. A vector of truth values
    is a mask: signed integers, each 0 or −1, as wide as the compared type. Selection is bitwise,
    which gcc and clang turn into a blend; gcc does so more often where the two parts are added. */
-#include "render/c/dialect.h"
+#include "render/c/dialect_ops.h"
 #include "target/machine.h"
-
-#define EXPRESSION(text) \
-  { text, C_EXPRESSION }
-#define UNARY(text) \
-  { text, C_UNARY }
-#define CALL(text) \
-  { text, C_CALL }
-#define WRAPS(text) \
-  { text, C_WRAPS }
-#define NARROWS(text) \
-  { text, C_NARROWS }
-#define FUNCTION(text) \
-  { text, C_FUNCTION }
-#define LANES(text) \
-  { text, C_LANES }
 
 /* Scalars and vectors alike. */
 #define FLOAT_OPS                                                                          \
@@ -28,13 +13,6 @@
   [OP_MUL] = EXPRESSION("$a * $b"), [OP_DIV] = EXPRESSION("$a / $b"),                      \
   [OP_FMA] = LANES("__builtin_fma$f($a, $b, $c)")
 
-#define INTEGER_OPS                                                                         \
-  [OP_NEG] = WRAPS("-$a"), [OP_NOT] = NARROWS("~$a"), [OP_ADD] = WRAPS("$a + $b"),          \
-  [OP_SUB] = WRAPS("$a - $b"), [OP_MUL] = WRAPS("$a * $b"), [OP_CDIV] = NARROWS("$a / $b"), \
-  [OP_CMOD] = NARROWS("$a % $b"), [OP_AND] = EXPRESSION("$a & $b"),                         \
-  [OP_OR] = EXPRESSION("$a | $b"), [OP_XOR] = EXPRESSION("$a ^ $b"),                        \
-  [OP_SHL] = UNARY("($t)(($u)$a << $k)"), [OP_SHR] = NARROWS("$a >> $k")
-
 /* Products of groups of small elements (tensor_rows.def). */
 #define DOTS_INTEGER(kind)                                                                 \
   [OP_DOT_U8I8] = kind("(int32_t)((uint32_t)$a + BYTES($b, $c, 24) + BYTES($b, $c, 16) + " \
@@ -42,15 +20,6 @@
   [OP_DOT_I16] = kind("(int32_t)((uint32_t)$a + HALVES($b, $c, 16) + HALVES($b, $c, 0))")
 #define DOTS_FLOAT(kind) [OP_DOT_BF16] = kind("$a + FLOATS($b, $c, 0) + FLOATS($b, $c, 16)")
 #define RETURNS(text)    FUNCTION("return " text ";")
-
-/* Scalars. */
-#define COMPARISONS                                                  \
-  [OP_LT] = EXPRESSION("$a < $b"), [OP_LE] = EXPRESSION("$a <= $b"), \
-  [OP_EQ] = EXPRESSION("$a == $b"), [OP_NE] = EXPRESSION("$a != $b")
-
-#define SELECTIONS                                  \
-  [OP_MAX] = FUNCTION("return $a > $b ? $a : $b;"), \
-  [OP_MIN] = FUNCTION("return $a < $b ? $a : $b;"), [OP_WHERE] = EXPRESSION("$a ? $b : $c")
 
 /* Vectors. */
 #define COMPARISONS_VECTOR                                             \
@@ -259,20 +228,12 @@ const c_dialect c_gnu = {
         },
     .scalar =
         {
-            [C_BOOL] = {COMPARISONS, [OP_NOT] = UNARY("!$a"), [OP_AND] = EXPRESSION("$a & $b"),
-                        [OP_OR] = EXPRESSION("$a | $b"), [OP_XOR] = EXPRESSION("$a ^ $b"),
-                        [OP_MAX] = EXPRESSION("$a | $b"), [OP_MIN] = EXPRESSION("$a & $b"),
-                        [OP_WHERE] = EXPRESSION("$a ? $b : $c")},
-            [C_INT] = {INTEGER_OPS, COMPARISONS, DOTS_INTEGER(RETURNS),
-                       SELECTIONS, [OP_ABS] = FUNCTION("return $a < 0 ? ($t)(0 - ($u)$a) : $a;")},
-            [C_UINT] = {INTEGER_OPS, COMPARISONS, SELECTIONS, [OP_ABS] = UNARY("$a")},
+            [C_BOOL] = {TRUTH_VALUES},
+            [C_INT] = {INTEGER_OPS, COMPARISONS, DOTS_INTEGER(RETURNS), SELECTIONS, ABS_SIGNED},
+            [C_UINT] = {INTEGER_OPS, COMPARISONS, SELECTIONS, ABS_UNSIGNED},
             [C_FLOAT] = {FLOAT_OPS, COMPARISONS,
                          DOTS_FLOAT(RETURNS), [OP_ABS] = CALL("__builtin_fabs$f($a)"),
-                         [OP_MAX] =
-                             FUNCTION("$t r = $a > $b ? $a : $b;\n  return $a != $a ? $a : r;"),
-                         [OP_MIN] =
-                             FUNCTION("$t r = $a < $b ? $a : $b;\n  return $a != $a ? $a : r;"),
-                         [OP_WHERE] = EXPRESSION("$a ? $b : $c")},
+                         EXTREMA_FLOAT, [OP_WHERE] = EXPRESSION("$a ? $b : $c")},
         },
     .vector =
         {
@@ -290,7 +251,7 @@ const c_dialect c_gnu = {
             [C_INT] = {INTEGER_OPS, COMPARISONS_VECTOR, SELECTIONS_VECTOR, DOTS_INTEGER(LANES),
                        [OP_ABS] = {"$u m = ($u)($a < ($t){0});\n  return ($t)((($u)$a ^ m) - m);",
                                    C_FUNCTION}},
-            [C_UINT] = {INTEGER_OPS, COMPARISONS_VECTOR, SELECTIONS_VECTOR, [OP_ABS] = UNARY("$a")},
+            [C_UINT] = {INTEGER_OPS, COMPARISONS_VECTOR, SELECTIONS_VECTOR, ABS_UNSIGNED},
             [C_FLOAT] = {FLOAT_OPS, COMPARISONS_VECTOR, DOTS_FLOAT(LANES),
                          WHERE_VECTOR, [OP_ABS] = UNARY("($t)((($u)$a << 1) >> 1)"),
                          [OP_MAX] = SELECT("($a > $b) | ($a != $a)"),
@@ -352,6 +313,7 @@ const c_dialect c_gnu = {
     .splat = {"return ($t){$l};", C_FUNCTION},
     .vectorize = "($t){$l}",
     .extract = "$a[$n]",
+    .shift = {"($a & $n)", "($a & $n)"},
     .memory =
         {
             .load = {"$a[$b]", "*(const $x *)($a + $b)"},

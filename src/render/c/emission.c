@@ -73,6 +73,7 @@ static node_list operands(c_emission *p, const node *n) {
   case OP_RANGE: vec_push(p->arena, &list, n->src[0]); return list;
   case OP_ALLOC:
   case OP_END:
+  case OP_BARRIER:
   case OP_SPECIAL: return list;
   default: break;
   }
@@ -147,7 +148,8 @@ static void number_values(c_emission *p) {
 
 bool c_emission_is_statement(c_emission *p, const node *n) {
   const c_value *v = c_emission_value(p, n);
-  if (n->op == OP_RANGE || n->op == OP_END || n->op == OP_ALLOC || n->op == OP_PREFETCH)
+  if (n->op == OP_RANGE || n->op == OP_END || n->op == OP_ALLOC || n->op == OP_PREFETCH ||
+      n->op == OP_BARRIER)
     return true;
   if (n->op == OP_STORE) {
     c_access access = c_emission_access(p, n);
@@ -217,6 +219,7 @@ static void find_uses(c_emission *p) {
     c_value *v = c_emission_value(p, n);
     if (n->op == OP_END) block = c_emission_value(p, n->src[0])->at + 1;
     if (n->op == OP_RANGE) block = v->block;
+    if (n->op == OP_BARRIER) p->next_scratch_store = i; /* others store after it */
     if (!is_live(p, n, v)) continue;
     node_list list = operands(p, n);
     for (size_t k = 0; k < list.n; k++) note_use(p, n, k, list.at[k], block, v ? v->written_at : i);

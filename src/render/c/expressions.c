@@ -142,7 +142,9 @@ static c_fragment extract(c_writer *w, const node *n) {
   if (x->op == OP_CONST) return c_scalar_constant(w, (dtype)n->dtype, (uint64_t)node_int(x));
   c_fragment p = c_expr_value(w, x);
   if (x->lanes > 1) {
-    c_template_arguments b = {.a = c_fragment_operand(w, p), .n = n->ints[0]};
+    c_template_arguments b = {.a = c_fragment_operand(w, p),
+                              .l = arena_printf(w->arena, "%llx", (long long)n->ints[0]),
+                              .n = n->ints[0]};
     p = c_fragment_primary(c_template_fill(w, w->d->extract, &b));
   }
   return c_is_mask(x) ? to_bool(w, p) : p;
@@ -166,6 +168,7 @@ static c_fragment element(c_writer *w, const c_access *access, c_value_type f) {
   access->storage->used = true;
   c_template_arguments b = {.a = access->storage->name,
                             .b = vector ? c_fragment_operand(w, address) : address.text,
+                            .l = arena_printf(w->arena, "%u", f.lanes),
                             .t = f};
   return c_template_primary(w, w->d->memory.load[vector], &b);
 }
@@ -218,7 +221,8 @@ static const char *shift_count(c_writer *w, const node *n) {
   const char *text = c_fragment_operand(w, c_expr_value(w, count));
   int bits = dtype_bits((dtype)n->dtype);
   if (value->op == OP_CONST && node_int(value) >= 0 && node_int(value) < bits) return text;
-  return arena_printf(w->arena, "(%s & %d)", text, bits - 1);
+  c_template_arguments b = {.a = text, .n = bits - 1};
+  return c_template_fill(w, w->d->shift[n->lanes > 1], &b);
 }
 
 /** The body of a helper function that does an op lane by lane. */
@@ -314,7 +318,21 @@ c_fragment c_expr(c_writer *w, const node *n) {
   }
 }
 
+/** The expression of a launch index; NULL: it is a runtime value. */
+static const char *launch_index(const c_writer *w, const node *n) {
+  const c_launch_index *x = w->d->team.indices;
+  if (n->op != OP_SPECIAL) return NULL;
+  for (; x && x->name; x++)
+    if (!strcmp(x->name, n->text)) return x->text;
+  return NULL;
+}
+
 static c_fragment runtime_value(c_writer *w, const node *n) {
+  const char *index = launch_index(w, n);
+  if (index) {
+    c_template_arguments b = {.a = index, .t = c_value_type_make((dtype)n->dtype, 1)};
+    return c_template_primary(w, w->d->conversion.cast[0], &b);
+  }
   c_fragment name = c_fragment_primary(c_runtime_value_name(w, n->text));
   return n->dtype == DT_I64
              ? name

@@ -43,7 +43,33 @@ static void add_item(c_writer *w, str *list, const char *text, const c_template_
   str_addf(list, "%s%s", list->n ? ", " : "", c_template_fill(w, text, b));
 }
 
-static void list_arguments(c_writer *w, str *params, str *arguments) {
+/** Text of the function's parameters and of the entry's, arrays and arguments. */
+typedef struct lists {
+  str params, arguments, entry, arrays;
+} lists;
+
+/** Lists all buffers and values of a launch, used or not. */
+static void list_entry_params(c_writer *w, lists *l) {
+  const char *const *text = w->d->team.entry_param;
+  for (size_t i = 0; i < w->spec->n_globals && text[0]; i++)
+    add_item(w, &l->entry, text[0], &(c_template_arguments){.n = (int64_t)i});
+  for (size_t i = 0; i < w->spec->n_values && text[1]; i++)
+    add_item(w, &l->entry, text[1], &(c_template_arguments){.a = name_of_value(w, i)});
+}
+
+static void list_shared_arrays(c_writer *w, lists *l) {
+  for (size_t i = 0; i < w->shared.n; i++) {
+    const c_storage *s = w->shared.at[i];
+    c_template_arguments b = {
+        .a = s->name, .o = c_value_type_make((dtype)s->root->dtype, 1), .n = s->root->src[0]->hi};
+    str_addf(&l->arrays, "  %s;\n", c_template_fill(w, w->d->team.shared, &b));
+    add_item(w, &l->params, w->d->team.shared_param, &b);
+    add_item(w, &l->arguments, "$a", &b);
+  }
+}
+
+static void list_arguments(c_writer *w, lists *l) {
+  str *params = &l->params, *arguments = &l->arguments;
   for (size_t i = 0; i < w->spec->n_globals; i++) {
     const c_storage *s = used_slot(w, w->spec->globals[i]);
     if (!s) continue;
@@ -52,7 +78,8 @@ static void list_arguments(c_writer *w, str *params, str *arguments) {
     add_item(w, params, w->d->function.param[s->written], &b);
     add_item(w, arguments, w->d->function.argument[0], &b);
   }
-  if (w->names.scratches) {
+  list_shared_arrays(w, l);
+  if (w->names.scratches && w->d->function.scratch_param) {
     bool shared = w->spec->core_id >= 0;
     c_template_arguments b = {.a = arena_printf(w->arena, "%zu", w->spec->n_globals),
                               .b = arena_printf(w->arena, "%lld", (long long)w->spec->core_id),
@@ -68,15 +95,33 @@ static void list_arguments(c_writer *w, str *params, str *arguments) {
   }
 }
 
+/** Workers of a group along each axis, as "64, 1, 1", which a launch states. */
+static const char *group_sizes(const c_writer *w) {
+  int64_t sizes[3] = {1, 1, 1};
+  for (int i = 0; i < 3; i++) {
+    const node *local = w->spec->local[i];
+    if (local && !node_is_const(local))
+      diag_raise(w->arena->diag, TN_ERR_UNSUPPORTED, "the size of a group is no constant");
+    if (local) sizes[i] = node_int(local);
+  }
+  return arena_printf(w->arena, "%lld, %lld, %lld", (long long)sizes[0], (long long)sizes[1],
+                      (long long)sizes[2]);
+}
+
 static void write_function(c_writer *w, const char *entry, str *out) {
-  str params = str_new(w->arena), arguments = str_new(w->arena);
-  list_arguments(w, &params, &arguments);
-  c_template_arguments b = {.a = entry};
+  arena *a = w->arena;
+  lists l = {str_new(a), str_new(a), str_new(a), str_new(a)};
+  list_arguments(w, &l);
+  list_entry_params(w, &l);
+  c_template_arguments b = {.a = entry,
+                            .b = str_text(&l.arrays),
+                            .c = w->d->team.entry_param[0] ? group_sizes(w) : "",
+                            .l = str_text(&l.entry)};
   const char *qualifier = w->traits.many_accumulators ? w->d->function.many_accumulators : "";
   str_addf(out, "%s%s(%s) {\n%s}\n\n", qualifier, c_template_fill(w, w->d->function.function, &b),
-           params.n ? str_text(&params) : "void", str_text(&w->text.body));
+           l.params.n ? str_text(&l.params) : "void", str_text(&w->text.body));
   str_addf(out, "%s%s(%s);\n}\n", qualifier, c_template_fill(w, w->d->function.entry, &b),
-           str_text(&arguments));
+           str_text(&l.arguments));
 }
 
 void render_c(const node *linear, const tn_program_spec *spec, const c_dialect *d, str *out) {

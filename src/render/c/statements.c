@@ -69,11 +69,21 @@ static void declare_scratch(c_writer *w, c_storage *s) {
     diag_raise(w->arena->diag, TN_ERR_INTERNAL,
                "alloc (node %" PRIu64 ") of vectors is not in registers", s->root->id);
   s->name = arena_printf(w->arena, "s%u", w->names.scratches++);
+  int64_t elements = s->root->src[0]->hi;
   c_template_arguments b = {.a = s->name,
+                            .l = arena_printf(w->arena, "%lld", (long long)elements),
                             .o = c_value_type_make((dtype)s->root->dtype, 1),
                             .n = scratch_plan_offset(&w->scratch, s->root)};
   indent(w);
   str_addf(&w->text.body, "%s;\n", c_template_fill(w, w->d->function.scratch, &b));
+}
+
+/** Notes an array of the group, which the entry declares. */
+static void declare_shared(c_writer *w, c_storage *s) {
+  if (!w->d->team.shared)
+    diag_raise(w->arena->diag, TN_ERR_UNSUPPORTED, "there are no arrays that workers share");
+  s->name = arena_printf(w->arena, "g%u", w->names.shared++);
+  vec_push(w->arena, &w->shared, s);
 }
 
 static void write_alloc(c_writer *w, const node *n) {
@@ -81,6 +91,8 @@ static void write_alloc(c_writer *w, const node *n) {
   if (!s) return;
   if (c_is_register(n))
     declare_registers(w, s);
+  else if (s->cells.at[0].read && space_is_shared(n->ints[1]))
+    declare_shared(w, s);
   else if (s->cells.at[0].read)
     declare_scratch(w, s);
 }
@@ -111,6 +123,7 @@ static void write_store(c_writer *w, const node *n) {
   c_template_arguments b = {.a = access.storage->name,
                             .b = bare ? address.text : arena_printf(w->arena, "(%s)", address.text),
                             .c = value.text,
+                            .l = arena_printf(w->arena, "%u", n->src[2]->lanes),
                             .t = c_value_type_make((dtype)n->src[2]->dtype, n->src[2]->lanes)};
   size_t bytes = b.t.lanes * dtype_bytes(b.t.dtype);
   bool nontemporal = is_nontemporal(w, n, bytes);
@@ -139,6 +152,13 @@ static void write_value(c_writer *w, const node *n) {
   str_addf(&w->text.body, "const %s %s = %s;\n", type, v->name, text);
 }
 
+static void write_team_barrier(c_writer *w) {
+  if (!w->d->team.barrier)
+    diag_raise(w->arena->diag, TN_ERR_UNSUPPORTED, "there are no barriers of teams");
+  indent(w);
+  str_addf(&w->text.body, "%s;\n", w->d->team.barrier);
+}
+
 void c_write_statement(c_writer *w, const node *n) {
   switch (n->op) {
   case OP_RANGE: open_loop(w, n); return;
@@ -146,6 +166,7 @@ void c_write_statement(c_writer *w, const node *n) {
   case OP_ALLOC: write_alloc(w, n); return;
   case OP_STORE: write_store(w, n); return;
   case OP_PREFETCH: write_prefetch(w, n); return;
+  case OP_BARRIER: write_team_barrier(w); return;
   default: write_value(w, n); return;
   }
 }

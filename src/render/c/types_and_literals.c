@@ -40,7 +40,10 @@ const char *c_value_type_name(c_writer *w, c_value_type f) {
   if (f.lanes & (f.lanes - 1))
     diag_raise(w->arena->diag, TN_ERR_UNSUPPORTED, "vectors of %u lanes: only powers of two",
                f.lanes);
-  if (c_declared_before(w, name)) return name;
+  if (w->d->most_lanes && f.lanes > w->d->most_lanes)
+    diag_raise(w->arena->diag, TN_ERR_UNSUPPORTED, "vectors of %u lanes: at most %u", f.lanes,
+               w->d->most_lanes);
+  if (!w->d->vector_type || c_declared_before(w, name)) return name;
   c_template_arguments b = {
       .t = f, .o = {f.dtype, 1}, .n = (int64_t)(f.lanes * dtype_bytes(f.dtype))};
   const char *text = c_template_fill(w, w->d->vector_type, &b);

@@ -44,9 +44,9 @@ typedef struct c_text {
   VEC(const char *) declared; /* types and helper functions in `head` */
 } c_text;
 
-/** Numbers of the names taken so far: x0, x1, …; i0, i1, …; acc0, …; s0, …. */
+/** Numbers of the names taken so far: x0, x1, …; i0, i1, …; acc0, …; s0, …; g0, …. */
 typedef struct c_name_counts {
-  uint32_t values, loops, registers, scratches;
+  uint32_t values, loops, registers, scratches, shared;
 } c_name_counts;
 
 /** Facts of the statements so far, on which the text around them depends. */
@@ -61,10 +61,11 @@ typedef struct c_writer {
   const c_dialect *d;
   arena *arena;
   const tn_program_spec *spec;
-  c_emission plan;      /* decisions about the program */
-  scratch_plan scratch; /* offsets of its arrays in scratch memory */
-  bool *named;          /* runtime values that the text uses */
-  VEC(c_loop) open;     /* loops, innermost last */
+  c_emission plan;         /* decisions about the program */
+  scratch_plan scratch;    /* offsets of its arrays in scratch memory */
+  bool *named;             /* runtime values that the text uses */
+  VEC(c_storage *) shared; /* arrays of a group */
+  VEC(c_loop) open;        /* loops, innermost last */
   c_text text;
   c_name_counts names;
   c_traits traits;
