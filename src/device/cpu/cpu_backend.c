@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "device/core/output.h"
+#include "device/core/render_source.h"
 #include "device/cpu/c_compiler.h"
 #include "device/cpu/cpu_device.h"
 #include "device/cpu/detect_caches.h"
@@ -152,33 +153,6 @@ tn_status cpu_describe(void *device, const char *limit, tn_capabilities *caps, t
   return TN_OK;
 }
 
-/** Rendering of a kernel, which may raise. */
-typedef struct rendering {
-  cpu_render_fn *render;
-  const tn_capabilities *caps;
-  const tn_program_spec *spec;
-  arena arena;
-  str text;
-} rendering;
-
-static void render_kernel(void *arg) {
-  rendering *w = arg;
-  w->text = str_new(&w->arena);
-  w->render(w->caps, w->spec, &w->text);
-}
-
-tn_status cpu_render(cpu_render_fn *render, const tn_capabilities *caps, tn_ir *ir,
-                     const tn_program_spec *spec, tn_output *source, tn_failure *f) {
-  diag *d = ir_diag(ir);
-  rendering w = {.render = render, .caps = caps, .spec = spec};
-  arena_init(&w.arena, ir_mem(ir), d);
-  tn_status status = diag_catch(d, render_kernel, &w);
-  if (!status) tn_output_add(source, str_text(&w.text), w.text.n);
-  arena_free(&w.arena);
-  if (status) *f = d->failure;
-  return status;
-}
-
 static void render_program(const tn_capabilities *caps, const tn_program_spec *spec, str *out) {
   (void)caps;
   render_c(spec->ast->src[2], spec, &c_gnu, out);
@@ -186,37 +160,14 @@ static void render_program(const tn_capabilities *caps, const tn_program_spec *s
 
 static tn_status c_render(const tn_capabilities *caps, tn_ir *ir, const tn_program_spec *spec,
                           tn_output *source, tn_failure *f) {
-  return cpu_render(render_program, caps, ir, spec, source, f);
-}
-
-typedef struct prelude_job {
-  void (*write)(str *out);
-  arena arena;
-  str text;
-} prelude_job;
-
-static void write_prelude(void *arg) {
-  prelude_job *j = arg;
-  j->text = str_new(&j->arena);
-  j->write(&j->text);
-}
-
-tn_status cpu_write_prelude(void (*write)(str *out), tn_output *text, tn_failure *f) {
-  diag d = {0};
-  prelude_job j = {.write = write};
-  arena_init(&j.arena, text->mem, &d);
-  tn_status status = diag_catch(&d, write_prelude, &j);
-  if (!status) tn_output_add(text, str_text(&j.text), j.text.n);
-  arena_free(&j.arena);
-  if (status) *f = d.failure;
-  return status;
+  return render_source(render_program, caps, ir, spec, source, f);
 }
 
 static void write_c_prelude(str *out) { render_c_prelude(&c_gnu, out); }
 
 static tn_status c_prelude(const tn_capabilities *caps, tn_output *text, tn_failure *f) {
   (void)caps;
-  return cpu_write_prelude(write_c_prelude, text, f);
+  return render_prelude(write_c_prelude, text, f);
 }
 
 /* ---- Compiling ---- */

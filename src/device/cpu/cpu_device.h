@@ -35,16 +35,6 @@ typedef struct cpu {
   const char *lacks[1 << TENSOR_ROWS][OP_LIMIT + 2];
 } cpu;
 
-/** Appends a program's text; raises through out->arena->diag. */
-typedef void cpu_render_fn(const tn_capabilities *caps, const tn_program_spec *spec, str *out);
-
-/** Renders a program into `source`, in an arena of its own. */
-tn_status cpu_render(cpu_render_fn *render, const tn_capabilities *caps, tn_ir *ir,
-                     const tn_program_spec *spec, tn_output *source, tn_failure *f);
-
-/** Writes what stands before programs, in an arena of its own; `write` may raise. */
-tn_status cpu_write_prelude(void (*write)(str *out), tn_output *text, tn_failure *f);
-
 /** Capabilities, which the pairs share: so they get the same programs. */
 tn_status cpu_describe(void *device, const char *limit, tn_capabilities *caps, tn_failure *f);
 

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "device/core/output.h"
+#include "device/core/render_source.h"
 #include "device/cpu/cpu_device.h"
 #include "device/cpu/isa_level.h"
 #include "device/cpu/llvm_loader.h"
@@ -22,7 +23,7 @@ static void render_program(const tn_capabilities *caps, const tn_program_spec *s
 
 static tn_status llvm_render(const tn_capabilities *caps, tn_ir *ir, const tn_program_spec *spec,
                              tn_output *source, tn_failure *f) {
-  return cpu_render(render_program, caps, ir, spec, source, f);
+  return render_source(render_program, caps, ir, spec, source, f);
 }
 
 /* Compiling. */
@@ -152,7 +153,7 @@ static tn_status llvm_stamp(void *device, const char *name, tn_output *stamp, tn
 
 static tn_status llvm_prelude(const tn_capabilities *caps, tn_output *text, tn_failure *f) {
   (void)caps;
-  return cpu_write_prelude(render_llvm_prelude, text, f);
+  return render_prelude(render_llvm_prelude, text, f);
 }
 
 const tn_renderer llvm_renderer = {.size = sizeof llvm_renderer,
