@@ -1,6 +1,7 @@
 /* Tests the renderers: linear programs made by hand are rendered as C and for LLVM, compiled by
    gcc, clang and the LLVM module, for a baseline machine and for this one, run, and compared bit by
-   bit with the interpreter. Also checks the source text, the assembly and that compilers give no
+   bit with the interpreter; a tenth of them (with TENON_LONG all) as OpenCL C too, where there is a
+   device. Also checks the source text, the assembly and that compilers give no
    warnings. */
 #include "base/file.h"
 #include "base/process.h"
@@ -21,6 +22,7 @@
 #include "render/llvm/render_llvm.h"
 #include "support/fold_reduction.h"
 #include "support/graph_body.h"
+#include "support/opencl_kernels.h"
 #include "support/temporary.h"
 
 #include <math.h>
@@ -28,7 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PARAMS = 5, MOST_VARS = 3, MOST_CODES = 7 };
+enum { MOST_PARAMS = 5, MOST_VARS = 3, MOST_CODES = 8, OPENCL_SHARE = 10 };
 
 /** A kernel: its program, and memory of its params by slot. */
 typedef struct kernel {
@@ -38,6 +40,7 @@ typedef struct kernel {
   size_t n_params;
   interp_var vars[MOST_VARS];
   size_t n_vars;
+  bool is_on_opencl;
 } kernel;
 
 typedef struct test {
@@ -52,6 +55,8 @@ typedef struct test {
   uint64_t random;
   void (*body)(struct test *t);
 } test;
+
+static opencl_kernels opencl; /* without a device: there is none */
 
 static void find_compilers(test *t) {
   static const char *const names[] = {"gcc", "clang"};
@@ -314,7 +319,7 @@ typedef void entry_function(void *const *bufs, const int64_t *vals);
 
 typedef struct code {
   const char *how;
-  elf_image *elf;
+  elf_image *elf; /* NULL: run on OpenCL, if the kernel is there */
 } code;
 
 /** Derives the arguments of a program's launch. */
@@ -331,7 +336,27 @@ static void render(test *t, const kernel *k, const char *entry, str *out) {
   render_c(linear, &spec, &c_gnu, out);
 }
 
+static void run_on_opencl(test *t, const kernel *k, void *data[], int64_t workers) {
+  tn_program_spec spec = spec_of(t, linear_of(t, k));
+  spec.entry = k->entry;
+  void *by_number[MOST_PARAMS];
+  size_t bytes[MOST_PARAMS];
+  int64_t values[MOST_VARS + 2];
+  for (size_t i = 0; i < spec.n_globals; i++) {
+    by_number[i] = data[spec.globals[i]];
+    bytes[i] = k->params[spec.globals[i]].bytes;
+  }
+  for (size_t i = 0; i < spec.n_values; i++)
+    values[i] = value_of(k, spec.value_names[i], 0, workers);
+  if (opencl_kernels_run(&opencl, &spec, by_number, bytes, values, workers, 1))
+    fail_msg("%s: %s", k->entry, opencl.diag.text);
+}
+
 static void run_compiled(test *t, const kernel *k, const code *c, void *data[], int64_t workers) {
+  if (!c->elf) {
+    run_on_opencl(t, k, data, workers);
+    return;
+  }
   tn_program_spec spec = spec_of(t, linear_of(t, k));
   launch l = {{0}, {0}};
   for (size_t i = 0; i < spec.n_globals; i++) l.bufs[i] = data[spec.globals[i]];
@@ -349,6 +374,7 @@ static void run_compiled(test *t, const kernel *k, const code *c, void *data[], 
 static void check_kernel(test *t, kernel *k, const code codes[], size_t n, int64_t workers) {
   void *data[MOST_CODES][MOST_PARAMS] = {{0}};
   for (size_t c = 0; c < n; c++) {
+    if (!codes[c].elf && !k->is_on_opencl) continue;
     for (size_t i = 0; i < k->n_params; i++)
       data[c][i] = arena_copy(t->a, k->params[i].data, k->params[i].bytes + 1);
     run_compiled(t, k, &codes[c], data[c], workers);
@@ -361,7 +387,7 @@ static void check_kernel(test *t, kernel *k, const code codes[], size_t n, int64
       diag_rethrow(&t->d);
     }
   for (size_t c = 0; c < n; c++)
-    for (size_t i = 0; i < k->n_params; i++) compare(k, i, data[c][i], codes[c].how);
+    for (size_t i = 0; i < k->n_params && data[c][i]; i++) compare(k, i, data[c][i], codes[c].how);
 }
 
 static const char *source_of(test *t) {
@@ -480,6 +506,46 @@ static size_t compile_by_llvm(test *t, code codes[]) {
   return n;
 }
 
+/* OpenCL. */
+
+/** The source of a kernel in OpenCL C. */
+typedef struct opencl_source {
+  test *t;
+  const kernel *k;
+  tn_program_spec spec;
+} opencl_source;
+
+static void render_opencl(void *arg) {
+  opencl_source *s = arg;
+  const node *linear = linear_of(s->t, s->k);
+  str text = str_new(s->t->a);
+  s->spec = spec_of(s->t, linear);
+  s->spec.entry = s->spec.name = s->k->entry;
+  render_c(linear, &s->spec, &c_opencl, &text);
+  s->spec.source = str_text(&text);
+  s->spec.source_bytes = text.n;
+}
+
+/** Compiles some of the kernels; false: there is no device, or no kernel that it can run. Vectors
+    have at most 16 lanes there, and products of groups of small elements are lacking. */
+static bool compile_by_opencl(test *t) {
+  static size_t number;
+  size_t share = getenv("TENON_LONG") ? 1 : OPENCL_SHARE, n = 0;
+  const tn_program_spec **specs = arena_alloc(t->a, (t->kernels.n + 1) * sizeof *specs);
+  for (size_t i = 0; i < t->kernels.n && opencl.device; i++) {
+    kernel *k = t->kernels.at[i];
+    opencl_source *s = arena_calloc(t->a, 1, sizeof *s);
+    *s = (opencl_source){.t = t, .k = k};
+    if (number++ % share) continue;
+    tn_status status = diag_catch(&t->d, render_opencl, s);
+    if (status && status != TN_ERR_UNSUPPORTED) diag_rethrow(&t->d);
+    k->is_on_opencl = !status;
+    if (!status) specs[n++] = &s->spec;
+  }
+  if (n && opencl_kernels_compile(&opencl, NULL, specs, n)) fail_msg("%s", opencl.diag.text);
+  return n > 0;
+}
+
 /** Compiles and runs all kernels made so far; `scalars`: their integers are mostly scalars. */
 static void check_with(test *t, bool scalars, int64_t workers) {
   const char *source = source_of(t);
@@ -494,11 +560,12 @@ static void check_with(test *t, bool scalars, int64_t workers) {
     }
   }
   n += compile_by_llvm(t, codes + n);
+  if (compile_by_opencl(t)) codes[n++] = (code){"OpenCL", NULL};
   for (size_t i = 0; i < t->kernels.n; i++) {
     t->k = t->kernels.at[i];
     check_kernel(t, t->k, codes, n, workers);
   }
-  for (size_t i = 0; i < n; i++) elf_free(codes[i].elf);
+  for (size_t i = 0; i < n && codes[i].elf; i++) elf_free(codes[i].elf);
 }
 
 static void check_scalars(test *t) { check_with(t, true, 1); }
@@ -1323,6 +1390,46 @@ TEST(test_text) {
   assert_string_equal(str_text(&text), str_text(&again));
 }
 
+/** Pairs of workers swap elements in memory that they share: the load stays before the barrier. */
+TEST(test_text_of_teams) {
+  begin(t, "teams");
+  const node *out = param(t, DT_F32, 64), *a = param(t, DT_F32, 64);
+  const node *group = add(t, named(t, OP_SPECIAL, DT_I32, "g0", number(t, 4), NULL, 0));
+  const node *worker = add(t, named(t, OP_SPECIAL, DT_I32, "l0", number(t, 16), NULL, 0));
+  const node *sixteen = ir_const_int(t->g, DT_I32, 16), *one = ir_const_int(t->g, DT_I32, 1);
+  const node *at = op2(t, OP_ADD, op2(t, OP_MUL, group, sixteen), worker);
+  const node *shared = alloc(t, DT_F32, 1, 16, SPACE_GROUP);
+  int64_t meets[] = {ir_fresh_id(t->g), SPACE_GROUP}, again[] = {ir_fresh_id(t->g), SPACE_GROUP};
+  const node *first = store(t, shared, worker, load(t, a, 1, at));
+  add(t, make(t, OP_BARRIER, DT_VOID, 1, NULL, 0, meets, 2));
+  const node *other = op2(t, OP_XOR, worker, one);
+  const node *x = load(t, after(t, shared, first), 1, other);
+  add(t, make(t, OP_BARRIER, DT_VOID, 1, NULL, 0, again, 2));
+  store(t, out, at, op1(t, OP_SQRT, x));
+  const node *linear = linear_of(t, t->k);
+  tn_program_spec spec = spec_of(t, linear);
+  str text = str_new(t->a);
+  spec.entry = "swap";
+  render_c(linear, &spec, &c_opencl, &text);
+  assert_string_equal(strstr(str_text(&text), "static inline"),
+                      "static inline void swap_body(__global float *restrict p0, __global const "
+                      "float *restrict p1, "
+                      "__local float *restrict g0) {\n"
+                      "  const int x0 = ((int)get_group_id(0) * 16) + (int)get_local_id(0);\n"
+                      "  g0[(int)get_local_id(0)] = p1[x0];\n"
+                      "  barrier(CLK_LOCAL_MEM_FENCE);\n"
+                      "  const float x1 = g0[(int)get_local_id(0) ^ 1];\n"
+                      "  barrier(CLK_LOCAL_MEM_FENCE);\n"
+                      "  p0[x0] = root_float(x1);\n"
+                      "}\n"
+                      "\n"
+                      "__kernel __attribute__((reqd_work_group_size(16, 1, 1)))\n"
+                      "void swap(__global uchar *b0, ulong o0, __global uchar *b1, ulong o1) {\n"
+                      "  __local float g0[16];\n"
+                      "  swap_body((__global float *)(b0 + o0), (__global float *)(b1 + o1), g0);\n"
+                      "}\n");
+}
+
 /* Refused programs. */
 
 static void render_body(void *arg) {
@@ -1409,7 +1516,11 @@ int main(void) {
     cmocka_unit_test(test_bounds),
     cmocka_unit_test(test_passes),
     cmocka_unit_test(test_text),
+    cmocka_unit_test(test_text_of_teams),
     cmocka_unit_test(test_refusals),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  if (!opencl_kernels_open(&opencl)) print_message("without OpenCL: %s\n", opencl.diag.text);
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  opencl_kernels_close(&opencl);
+  return failed;
 }
