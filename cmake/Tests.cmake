@@ -203,6 +203,13 @@ foreach(shard RANGE 1 ${graph_shards})
 endforeach()
 tenon_add_test(random.programs random random_programs --seed=${seed})
 tenon_add_test(random.queues random random_queues --seed=${seed})
+if(NOT TENON_SANITIZE)   # drivers are not made for sanitizers
+  tenon_add_test(random.queues_opencl random random_queues --opencl --seed=${seed})
+  set_property(TEST random.queues_opencl APPEND PROPERTY
+    ENVIRONMENT "POCL_DEVICES=pthread pthread")   # two devices of PoCL
+  tenon_add_test(random.programs_opencl random random_programs --opencl --seed=${seed})
+  tenon_add_test(random.graphs_opencl random random_graphs --opencl --seed=${seed})
+endif()
 if(TARGET random_queues_tsan)
   tenon_add_test(random.queues_tsan random random_queues_tsan --seed=${seed} --programs=1000)
 endif()
@@ -281,8 +288,14 @@ foreach(script IN LISTS found)
   endif()
 endforeach()
 
+if(NOT TENON_SANITIZE)
+  tenon_add_test(networks.opencl networks ${TENON_PYTHON} tests/models/networks/test_networks.py
+    "${PROJECT_BINARY_DIR}" --opencl)
+endif()
+
 # Time limits: nine networks, each compiled several times; thousands of one-operator models.
-foreach(name networks.networks onnx.ops)
+foreach(name networks.networks networks.opencl onnx.ops random.programs_opencl random.graphs_opencl
+    pairs.opencl)
   if(TEST ${name} AND TENON_TEST_SECONDS LESS 900)
     set_tests_properties(${name} PROPERTIES TIMEOUT 900)
   endif()

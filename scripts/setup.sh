@@ -19,6 +19,7 @@ build=(
 bench=(clang-14 libdnnl-dev libopenblas-dev python3-venv)
 llvm=(g++ llvm-19-dev)
 tests=(g++ clang-14 libclang-rt-14-dev llvm-14 clang-format-14 libcmocka-dev python3-venv z3)
+opencl=(ocl-icd-libopencl1 pocl-opencl-icd)
 
 fail() { echo "setup: $*" >&2; exit 1; }
 
@@ -96,6 +97,8 @@ case $purpose in
   install_packages "${build[@]}" "${tests[@]}"
   (install_packages "${llvm[@]}") ||
     echo "setup: ${llvm[*]} cannot be installed: the LLVM module is left out, and its tests are skipped" >&2
+  (install_packages "${opencl[@]}") ||
+    echo "setup: ${opencl[*]} cannot be installed: tests of OpenCL are skipped" >&2
   install_test_packages
   ;;
 --bench)

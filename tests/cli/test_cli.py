@@ -30,6 +30,23 @@ except ImportError as missing:
     sys.exit(77)
 
 TENON = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/dev").resolve() / "tenon"
+OPENCL_FUNCTIONS = ["cl" + name for name in re.findall(
+    r"^OPENCL\((\w+)", (pathlib.Path(__file__).resolve().parents[2] /
+                        "src/device/opencl/opencl_functions.def").read_text(), re.M)]
+# A loader that hands calls on to the real one, but for the function FAULT, which returns RESULT.
+FAULTY_OPENCL = """
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+static const char *const names[] = {LIST};
+__attribute__((visibility("hidden"))) void *targets[sizeof names / sizeof *names];
+static long fail(void) { return atoi(getenv("RESULT")); }
+__attribute__((constructor)) static void fill(void) {
+  void *real = dlopen(getenv("REAL_OPENCL"), RTLD_NOW | RTLD_LOCAL);
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    targets[i] = strcmp(names[i], getenv("FAULT")) ? dlsym(real, names[i]) : (void *)fail;
+}
+"""
 VERBS = ("run", "check", "bench", "tune", "explain", "inspect", "devices", "cache", "version", "help")
 BENCH_KEYS = {
     "name", "device", "target", "threads", "runs", "best_ms", "median_ms", "p90_ms", "p99_ms",
@@ -660,6 +677,87 @@ class Devices(Case):
         done = tenon("devices", "--backend", library, status=1)
         self.assertIn("it has no function tn_backend_get", done.stderr)
         tenon("devices", "--backend", status=2)
+
+    def opencl(self, **variables):
+        """Returns OPENCL:0 as `tenon devices` lists it."""
+        told = json.loads(tenon("devices", "--json", env=environment(**variables)).stdout)
+        return next(d for d in told["devices"] if d["name"] == "OPENCL:0")
+
+    def need_opencl(self):
+        if os.environ.get("TENON_SANITIZE"):
+            self.skipTest("drivers of OpenCL do not free their memory")
+        if why := self.opencl()["absent"]:
+            self.skipTest(f"no OpenCL device: {why}")
+
+    def test_absent_opencl_is_told(self):
+        loader = self.file("libOpenCL.so.1")
+        loader.write_bytes(b"nothing")
+        here = {"LD_LIBRARY_PATH": str(self.folder)}
+        self.assertRegex(self.opencl(**here)["absent"],
+                         r"^the OpenCL loader is missing \(.*\): install it \(on Debian: ")
+        source = self.file("empty.c")
+        source.write_text("int nothing;\n")
+        subprocess.run(["cc", "-shared", "-o", loader, source], check=True)
+        self.assertRegex(self.opencl(**here)["absent"],
+                         r"^the OpenCL loader has no clGetPlatformIDs \(OpenCL 1\.2 needed\)")
+        source.write_text("int clGetPlatformIDs(void) { return -1001; }\n" + "".join(
+            f"void {name}(void) {{}}\n" for name in OPENCL_FUNCTIONS if name != "clGetPlatformIDs"))
+        subprocess.run(["cc", "-shared", "-fno-builtin", "-o", loader, source], check=True)
+        self.assertRegex(self.opencl(**here)["absent"],
+                         r"finds no device \(CL_PLATFORM_NOT_FOUND_KHR\): install the driver of one")
+        work = ("bench", "add:4x4", "--repeat", "1", "--device", "OPENCL")
+        failed = tenon(*work, status=1, env=environment(**here)).stderr
+        self.assertIn("device OPENCL:0: the OpenCL loader finds no device", failed)
+        self.assertIn("on CPU:0", tenon(*work[:-2], env=environment(**here)).stdout)
+
+    def test_failures_of_opencl_drivers_are_told(self):
+        self.need_opencl()
+        if os.uname().machine != "x86_64":
+            self.skipTest("the loader of this test is made for x86-64")
+        real = next(line.split()[-1] for line in subprocess.run(
+            ["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout.splitlines()
+            if "libOpenCL.so.1 " in line)
+        source = self.file("faulty.c")
+        source.write_text(FAULTY_OPENCL.replace("LIST", ", ".join(
+            f'"{name}"' for name in OPENCL_FUNCTIONS)) + "".join(
+            f'__asm__(".pushsection .text\\n.globl {name}\\n.type {name}, @function\\n'
+            f'{name}: jmp *targets+{8 * i}(%rip)\\n.popsection");\n' for i, name in enumerate(OPENCL_FUNCTIONS)))
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", self.file("libOpenCL.so.1"), source],
+                       check=True)
+        work = ("bench", "add:4x4", "--repeat", "1", "--device", "OPENCL")
+
+        def run(fault, result, status):
+            return tenon(*work, status=status, env=environment(
+                LD_LIBRARY_PATH=str(self.folder), REAL_OPENCL=real, FAULT=fault, RESULT=str(result)))
+
+        self.assertIn("on OPENCL:0", run("", 0, 0).stdout)
+        # Without binaries, sources are kept.
+        self.assertIn("on OPENCL:0", run("clGetProgramInfo", -30, 0).stdout)
+        for fault, result, words in (
+                ("clCreateContext", 0, "clCreateContext"),
+                ("clCreateCommandQueue", 0, "clCreateCommandQueue"),
+                ("clCreateBuffer", 0, "clCreateBuffer"),
+                ("clEnqueueMapBuffer", 0, "clEnqueueMapBuffer"),
+                ("clBuildProgram", -11, "clBuildProgram .*CL_BUILD_PROGRAM_FAILURE"),
+                ("clCreateKernel", 0, "clCreateKernel|no loadable kernel"),
+                ("clSetKernelArg", -51, "clSetKernelArg of kernel .*CL_INVALID_ARG_SIZE"),
+                ("clEnqueueNDRangeKernel", -4,
+                 "clEnqueueNDRangeKernel of kernel .*CL_MEM_OBJECT_ALLOCATION_FAILURE"),
+                ("clEnqueueWriteBuffer", -5, "clEnqueueWriteBuffer fails with CL_OUT_OF_RESOURCES"),
+                ("clEnqueueMarkerWithWaitList", -5, "clEnqueueMarkerWithWaitList"),
+                ("clFlush", -36, "clFlush fails with CL_INVALID_COMMAND_QUEUE"),
+                ("clWaitForEvents", -14, "clWaitForEvents fails with CL_EXEC_STATUS_ERROR")):
+            with self.subTest(fault=fault):
+                done = run(fault, result, 1)
+                self.assertRegex(done.stderr, words)
+                self.assertIn("OPENCL:0", done.stderr)
+
+    def test_opencl_kernels_are_kept_on_disk(self):
+        self.need_opencl()
+        kept = environment(TENON_CACHE=str(self.folder / "cache"), TENON_DEVICE="OPENCL")
+        work = ("bench", "add:4x4", "--repeat", "1")
+        self.assertIn("on OPENCL:0", tenon(*work, env=kept).stdout)
+        self.assertIn("0 compiled", tenon(*work, env=kept).stdout)
 
     def test_a_machine_without_a_compiler_is_told(self):
         self.file("env").symlink_to(shutil.which("env"))

@@ -1,6 +1,7 @@
 /* Compiles random graphs for the CPU with gcc, with clang and by the LLVM module, runs the
    executables with one to three workers, and compares their outputs bit by bit with the results of
-   the linear-program interpreter. */
+   the linear-program interpreter; or for another device, whose sums have an order of their own, and
+   compares with the expected values. */
 #ifndef TENON_TESTS_RANDOM_COMPILED_H
 #define TENON_TESTS_RANDOM_COMPILED_H
 
@@ -11,7 +12,7 @@
 
 enum { COMPILERS = 3 };
 
-/** The CPU device with each compiler. */
+/** The CPU device with each compiler, or one other device. */
 typedef struct compiled {
   diag d;
   const char *names[COMPILERS];
@@ -29,6 +30,8 @@ typedef struct compiled {
 
 /** Opens those compilers that are installed; false and a message if none is. Does not raise. */
 bool compiled_open(compiled *c);
+/** Opens a device alone, with its default pair; false and a message if it is absent. */
+bool compiled_open_device(compiled *c, const char *name);
 void compiled_close(compiled *c);
 
 /** Returns the target of code generation. */
@@ -39,5 +42,8 @@ const target *compiled_target(const compiled *c);
     programs by the interpreter. Inputs that are not written must stay as they are. Some are kept on
     disk, and run as they are found there. */
 void compiled_check(compiled *c, const graph *g, void *const want[], report *r);
+
+/** The same, run once and compared with the expected values. */
+void compiled_check_expected(compiled *c, const graph *g, const expected *e, report *r);
 
 #endif

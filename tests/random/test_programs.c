@@ -2,7 +2,7 @@
    (programs/value.h): states, views, assigns, scopes, host functions, and plans with dynamic sizes,
    run at once or started asynchronously. Elements are i32, so all must be equal.
 
-     test_programs [--seed=N] [--long]
+     test_programs [--seed=N] [--long] [--opencl]
 
    TENON_SEED: the first program's seed (program i has seed TENON_SEED + i). TENON_PROGRAMS: number
    of programs (default USUAL; 50 times as many with --long or TENON_LONG). TENON_PRINT: print each
@@ -10,7 +10,10 @@
    few.
 
    One program in ON_CPU is compiled. The others run in the interpreter of tests/backend, which
-   takes a hundredth of the time: most faults found here concern the order of reads and writes. */
+   takes a hundredth of the time: most faults found here concern the order of reads and writes.
+
+   --opencl: all programs, of which there are fewer, run on the first OpenCL device; without one,
+   they are skipped (77). */
 #include "../backend/ref.h"
 #include "programs/program.h"
 #include "suite.h"
@@ -23,12 +26,13 @@
 #include <unistd.h>
 
 enum { USUAL = 600, TIMES_LONG = 50, ON_CPU = 64, MOST_STEPS = 60, MOST_FAILURES = 5 };
+enum { USUAL_OPENCL = 6, SKIPPED = 77 };
 enum { MOST_HANDLES = 1000, MOST_STATES = 200, MOST_PLANS = 200 };
 
 typedef struct suite {
   size_t programs, failures;
   size_t covered[COVERAGE_LIMIT];
-  bool is_long, prints;
+  bool is_long, prints, on_opencl;
   uint64_t seed; /* 0: none given */
 } suite;
 
@@ -76,10 +80,15 @@ static void finish(program *p) {
   count_plans(p);
 }
 
+static const char *device_name(const suite *s, uint64_t seed) {
+  if (s->on_opencl) return "OPENCL";
+  return seed % ON_CPU ? "REF" : "CPU";
+}
+
 static void open_program(program *p, const suite *s, uint64_t seed, size_t *covered) {
   tn_open_desc d = TN_OPEN_DESC_INIT;
-  bool on_cpu = seed % ON_CPU == 0;
-  d.device = on_cpu ? "CPU" : "REF";
+  bool on_cpu = seed % ON_CPU == 0 && !s->on_opencl;
+  d.device = device_name(s, seed);
   *p = (program){.seed = seed, .covered = covered, .may_map = on_cpu, .prints = s->prints};
   p->context = tn_open(&d);
   p->handles = model_alloc(&p->memory, MOST_HANDLES, sizeof *p->handles);
@@ -113,8 +122,8 @@ static bool run_program(program *p, const suite *s, uint64_t seed, const bool sk
 
 /* Failures. */
 
-static void tell(const program *p) {
-  printf("FAILED: %s\non %s, after\n%s", p->failure, p->seed % ON_CPU ? "REF" : "CPU", p->text);
+static void tell(const suite *s, const program *p) {
+  printf("FAILED: %s\non %s, after\n%s", p->failure, device_name(s, p->seed), p->text);
   fflush(stdout);
 }
 
@@ -137,7 +146,7 @@ static void shrink(const suite *s, uint64_t seed) {
     }
   }
   run_program(&p, &quiet, seed, skipped, ignored);
-  tell(&p);
+  tell(s, &p);
   model_free(&p.memory);
 }
 
@@ -185,8 +194,17 @@ static uint64_t usual_seed(const suite *s) {
 static void check_arguments(suite *s, int argc, char **argv) {
   for (int i = 1; i < argc; i++) {
     s->is_long |= !strcmp(argv[i], "--long");
+    s->on_opencl |= !strcmp(argv[i], "--opencl");
     if (!strncmp(argv[i], "--seed=", 7)) s->seed = strtoull(argv[i] + 7, NULL, 10);
   }
+}
+
+static bool is_absent(tn_context *c, const char *name) {
+  tn_failure f;
+  tn_device *v;
+  if (!tn_device_open(c, name, &v, &f)) return false;
+  printf("SKIPPED: %s\n", f.text);
+  return true;
 }
 
 int main(int argc, char **argv) {
@@ -196,11 +214,13 @@ int main(int argc, char **argv) {
   check_arguments(&s, argc, argv);
   suite_catch_crashes();
   uint64_t first = suite_number("TENON_SEED", usual_seed(&s));
-  s.programs = (size_t)suite_number("TENON_PROGRAMS", s.is_long ? USUAL * TIMES_LONG : USUAL);
+  size_t usual = s.on_opencl ? USUAL_OPENCL : USUAL;
+  s.programs = (size_t)suite_number("TENON_PROGRAMS", s.is_long ? usual * TIMES_LONG : usual);
   printf("TENON_SEED=%llu, %zu programs\n", (unsigned long long)first, s.programs);
   fflush(stdout);
   tn_context *c = tn_open(NULL); /* keeps the devices that the programs share */
   if (tn_backend_add(c, &ref_backend) != TN_OK) return 1;
+  if (s.on_opencl && is_absent(c, "OPENCL")) return SKIPPED;
   for (size_t i = 0; i < s.programs && s.failures < MOST_FAILURES; i++)
     check_program(&s, first + i);
   bool covered = s.failures || s.programs < USUAL || check_coverage(&s);

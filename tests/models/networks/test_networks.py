@@ -4,9 +4,10 @@ outputs it recorded; the same graphs with seeded weights, against ONNX Runtime; 
 five batch sizes with two sets of kernels. The check must fail where an operator is replaced by
 another.
 
-    test_networks.py BUILD [NETWORK]…
+    test_networks.py BUILD [--opencl] [NETWORK]…
 
-All of them if TENON_LONG is set; else two, where kernels are compiled as users have them.
+All of them if TENON_LONG is set; else two, where kernels are compiled as users have them. --opencl:
+on the first OpenCL device, the nine or one of them; skipped without a device.
 """
 
 import os
@@ -154,11 +155,25 @@ def is_as_users_have_it():
     return bool(release) and not os.environ.get("TENON_SANITIZE")
 
 
+def has_opencl():
+    os.environ["TENON_DEVICE"] = "OPENCL"
+    done = subprocess.run([BUILD / "tenon", "bench", "add:4x4", "--repeat", "1"],
+                          capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(f"SKIPPED: no OpenCL device to test (on Debian: apt install pocl-opencl-icd "
+              f"ocl-icd-libopencl1): {done.stderr.strip()}")
+    return not done.returncode
+
+
 def main(wanted):
-    everything = NETWORKS + ["mobilenet"]
-    usual = ["squeezenet", "mobilenet"]
+    on_opencl = "--opencl" in wanted
+    wanted = [name for name in wanted if name != "--opencl"]
+    everything = NETWORKS if on_opencl else NETWORKS + ["mobilenet"]
+    usual = ["squeezenet"] if on_opencl else ["squeezenet", "mobilenet"]
     if not (is_as_users_have_it() or wanted or os.environ.get("TENON_LONG")):
         print("skipped in this build, unless TENON_LONG is set")
+        return 77
+    if on_opencl and not has_opencl():
         return 77
     names = wanted or (everything if os.environ.get("TENON_LONG") else usual)
     left = sorted(set(everything) - set(names))
