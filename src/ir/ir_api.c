@@ -236,7 +236,9 @@ tn_status tn_ir_execute_in_teams(tn_ir *ir, tn_node linear, const tn_ir_buffer *
                                  size_t n_buffers, const tn_ir_value *values, size_t n_values,
                                  const tn_ir_teams *teams) {
   launch by = {.teams = teams};
-  bool is_valid = teams && teams->groups >= 0 && teams->workers >= 1 && teams->warp >= 1;
-  if (!is_valid) return TN_ERR_ARGUMENT;
+  if (!teams || teams->size != sizeof *teams) return TN_ERR_ARGUMENT;
+  bool is_valid = teams->groups >= 0 && teams->workers >= 1 && teams->warp >= 1;
+  bool is_small = teams->groups <= INT32_MAX && teams->workers <= INT32_MAX;
+  if (!is_valid || !is_small || teams->warp > INT32_MAX) return TN_ERR_ARGUMENT;
   return execute(ir, linear, buffers, n_buffers, values, n_values, &by);
 }

@@ -32,17 +32,21 @@ enum { WORKERS = 8, WARP = 4 };
   "%l = linear void %w %other %a " list " %store\n" \
   "return %l\n"
 
-static tn_status run(const char *text, int64_t out[WORKERS], uint64_t seed, char why[256]) {
+static tn_status launch(const char *text, int64_t out[WORKERS], const tn_ir_teams *teams,
+                        char why[256]) {
   tn_ir *ir;
   assert_int_equal(tn_ir_open(NULL, &ir), TN_OK);
   tn_node linear = tn_ir_parse(ir, text, strlen(text));
   if (!linear) fail_msg("%s", tn_ir_message(ir));
   tn_ir_buffer buffer = {0, out, WORKERS * sizeof *out};
-  tn_ir_teams teams = {sizeof teams, 1, WORKERS, WARP, seed};
-  tn_status s = tn_ir_execute_in_teams(ir, linear, &buffer, 1, NULL, 0, &teams);
+  tn_status s = tn_ir_execute_in_teams(ir, linear, &buffer, 1, NULL, 0, teams);
   strncpy(why, s ? tn_ir_message(ir) : "", 255);
   tn_ir_close(ir);
   return s;
+}
+
+static tn_status run(const char *text, int64_t out[WORKERS], uint64_t seed, char why[256]) {
+  return launch(text, out, &(tn_ir_teams){sizeof(tn_ir_teams), 1, WORKERS, WARP, seed}, why);
 }
 
 /** Runs a program with several orders of the workers, which fails with a text in each. */
@@ -92,20 +96,65 @@ static void params_are_watched(void **state) {
          "without a barrier");
 }
 
-/* Worker w passes a barrier w times. */
+/* A worker passes a barrier of a space as often as `trips` says. */
+#define PART(space, trips)                                                                 \
+  "%n = const i64 8\n%four = const i64 4\n%w = special i64 %n \"l0\"\n%out = param i64 8 " \
+  "[slot=0]\n"                                                                             \
+  "%late = and i64 %w %four\n%r = range i64 " trips " [id=0 kind=loop axis=0 tail=0]\n"    \
+  "%meet = barrier void [id=1 space=" space "]\n%put = store void %out %w %r\n"            \
+  "%end = end void %r %put\n%l = linear void %w %late %r %meet %put %end\nreturn %l\n"
+
 static void teams_that_part_are_found(void **state) {
   (void)state;
-  breaks("%n = const i64 8\n%w = special i64 %n \"l0\"\n%out = param i64 8 [slot=0]\n"
-         "%r = range i64 %w [id=0 kind=loop axis=0 tail=0]\n%meet = barrier void [id=1 space=3]\n"
-         "%put = store void %out %w %r\n%end = end void %r %put\n"
-         "%l = linear void %w %r %meet %put %end\nreturn %l\n",
-         "some of a team do not meet");
+  breaks(PART("3", "%w"), "some of a team do not meet");
+  breaks(PART("2", "%w"), "some of a team do not meet");
+  breaks(PART("3", "%late"), "some of a team do not meet"); /* several have ended */
+  char why[256];
+  int64_t out[WORKERS];
+  assert_int_equal(run(PART("2", "%late"), out, 0, why), TN_OK); /* other warps may */
+}
+
+/* All workers read the first element; that of number 0 of the second group then stores it. */
+static void no_barrier_parts_groups(void **state) {
+  (void)state;
+  const char *text = "%n = const i64 2\n%zero = const i64 0\n%one = const i64 1\n"
+                     "%g = special i64 %n \"g0\"\n%w = special i64 %n \"l0\"\n"
+                     "%not = xor i64 %w %one\n%trips = and i64 %g %not\n"
+                     "%out = param i64 8 [slot=0]\n%get = load i64 %out %zero\n"
+                     "%meet = barrier void [id=1 space=3]\n"
+                     "%r = range i64 %trips [id=0 kind=loop axis=0 tail=0]\n"
+                     "%at = mul i64 %r %get\n%put = store void %out %zero %at\n"
+                     "%end = end void %r %put\n"
+                     "%l = linear void %g %w %not %trips %get %meet %r %at %put %end\nreturn %l\n";
+  for (uint64_t seed = 0; seed < 8; seed++) {
+    char why[256];
+    int64_t out[WORKERS] = {0};
+    const tn_ir_teams teams = {sizeof teams, 2, 2, 1, seed};
+    assert_int_equal(launch(text, out, &teams, why), TN_ERR_INTERNAL);
+    if (!strstr(why, "without a barrier")) fail_msg("%s", why);
+  }
+}
+
+static void launches_that_are_none(void **state) {
+  (void)state;
+  const tn_ir_teams all[] = {{0, 1, 1, 1, 0},
+                             {sizeof *all, -1, 1, 1, 0},
+                             {sizeof *all, 1, 0, 1, 0},
+                             {sizeof *all, 1, 1, 0, 0},
+                             {sizeof *all, INT64_MAX, 2, 1, 0},
+                             {sizeof *all, 2, INT64_MAX, 1, 0}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    char why[256];
+    int64_t out[WORKERS];
+    assert_int_equal(launch(PART("3", "%n"), out, &all[i], why), TN_ERR_ARGUMENT);
+  }
 }
 
 int main(void) {
   static const struct CMUnitTest tests[] = {
-      cmocka_unit_test(barriers_part_accesses), cmocka_unit_test(races_are_found),
-      cmocka_unit_test(warps_share_their_own), cmocka_unit_test(params_are_watched),
-      cmocka_unit_test(teams_that_part_are_found)};
+      cmocka_unit_test(barriers_part_accesses),    cmocka_unit_test(races_are_found),
+      cmocka_unit_test(warps_share_their_own),     cmocka_unit_test(params_are_watched),
+      cmocka_unit_test(teams_that_part_are_found), cmocka_unit_test(no_barrier_parts_groups),
+      cmocka_unit_test(launches_that_are_none)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,9 +106,9 @@ TN_API tn_status tn_ir_execute(tn_ir *ir, tn_node linear, const tn_ir_buffer *bu
                                size_t n_buffers, const tn_ir_value *values, size_t n_values,
                                int64_t core_id, int64_t core_count);
 
-/** A launch of a program in teams, for tn_ir_execute_in_teams. */
+/** A launch of a program in teams, for tn_ir_execute_in_teams. Numbers have at most 31 bits. */
 typedef struct tn_ir_teams {
-  size_t size;
+  size_t size;     /**< sizeof(tn_ir_teams) */
   int64_t groups;  /**< groups of the launch: values of the SPECIAL g0 */
   int64_t workers; /**< workers of a group: values of the SPECIAL l0 */
   int64_t warp;    /**< workers of a warp; 1: there are none */

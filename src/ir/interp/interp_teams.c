@@ -5,10 +5,11 @@
 
 #include <string.h>
 
-/** An access to an element, or several. */
+/** An access to an element, or accesses of SEVERAL workers, warps or groups. */
 typedef struct access {
-  int64_t worker; /* its number in the launch + 1; 0: none; SEVERAL: of one group */
+  int64_t worker; /* its number in the launch + 1; 0: none */
   int64_t warp;   /* the same of its warp */
+  int64_t group;
   uint32_t group_barriers, warp_barriers; /* that they had passed */
 } access;
 
@@ -105,16 +106,14 @@ static access access_of(const program *p) {
   const team *t = p->team;
   int64_t warps = warp_of(t, t->launch->workers - 1) + 1, warp = warp_of(t, p->worker);
   return (access){t->group * t->launch->workers + p->worker + 1, t->group * warps + warp + 1,
-                  t->group_barriers, t->warp_barriers[warp]};
+                  t->group, t->group_barriers, t->warp_barriers[warp]};
 }
 
 /** True if an access by others comes before one by a barrier of both, or if it is the same
     worker's. */
-static bool is_before(const program *p, const access *a, const access *now) {
-  const team *t = p->team;
+static bool is_before(const access *a, const access *now) {
   if (!a->worker || a->worker == now->worker) return true;
-  bool is_group = a->worker == SEVERAL || (a->worker - 1) / t->launch->workers == t->group;
-  if (is_group && a->group_barriers < now->group_barriers) return true;
+  if (a->group == now->group && a->group_barriers < now->group_barriers) return true;
   return a->warp == now->warp && a->warp_barriers < now->warp_barriers;
 }
 
@@ -131,12 +130,13 @@ void team_note_read(program *p, const step *s, size_t at) {
   if (!x) return;
   element *e = &x->elements[at];
   access now = access_of(p);
-  if (!is_before(p, &e->write, &now)) raise_race(p, s, at, "reads");
-  if (is_before(p, &e->read, &now)) {
+  if (!is_before(&e->write, &now)) raise_race(p, s, at, "reads");
+  if (is_before(&e->read, &now)) {
     e->read = now;
     return;
   }
   if (e->read.warp != now.warp) e->read.warp = SEVERAL;
+  if (e->read.group != now.group) e->read.group = SEVERAL;
   e->read.worker = SEVERAL;
   e->read.group_barriers = now.group_barriers;
   e->read.warp_barriers = now.warp_barriers;
@@ -147,8 +147,7 @@ void team_note_write(program *p, const step *s, size_t at) {
   if (!x) return;
   element *e = &x->elements[at];
   access now = access_of(p);
-  if (!is_before(p, &e->write, &now) || !is_before(p, &e->read, &now))
-    raise_race(p, s, at, "writes");
+  if (!is_before(&e->write, &now) || !is_before(&e->read, &now)) raise_race(p, s, at, "writes");
   e->write = now;
 }
 
@@ -176,33 +175,39 @@ static bool is_same_point(const team *t, int64_t a, int64_t b) {
   return true;
 }
 
-/** Lets workers go on that wait at one barrier; raises if some are elsewhere. */
-static void meet(const team *t, int64_t first, int64_t n) {
-  for (int64_t i = 1; i < n; i++)
-    if (!is_same_point(t, first, first + i)) {
-      const step *at = barrier_of(t, t->has_ended[first] ? first + i : first);
-      linear_ill_formed(&t->workers[first], at->n,
+/** The first of some workers that waits at a barrier of a space; −1: none does. */
+static int64_t find_waiting(const team *t, int64_t first, int64_t n, storage_space space) {
+  for (int64_t w = first; w < first + n; w++) {
+    const step *s = barrier_of(t, w);
+    if (s && s->n->ints[1] == space) return w;
+  }
+  return -1;
+}
+
+/** Lets some workers go on of which one waits; raises if others are elsewhere. */
+static void meet(const team *t, int64_t waiting, int64_t first, int64_t n) {
+  for (int64_t w = first; w < first + n; w++)
+    if (!is_same_point(t, waiting, w))
+      linear_ill_formed(&t->workers[waiting], barrier_of(t, waiting)->n,
                         "is a barrier at which some of a team do not meet");
-    }
 }
 
 /** Ends a round, in which each worker ran to a barrier or its end; false: all have ended. */
 static bool meet_all(team *t) {
-  int64_t n = t->launch->workers, waiting = 0, in_warps = 0;
-  for (int64_t w = 0; w < n; w++) {
-    const step *s = barrier_of(t, w);
-    waiting += s != NULL;
-    in_warps += s && s->n->ints[1] == SPACE_WARP;
-  }
-  if (!waiting) return false;
-  for (int64_t w = 0; w < n && in_warps; w += t->launch->warp) {
-    const step *s = barrier_of(t, w);
-    if (!s || s->n->ints[1] != SPACE_WARP) continue;
-    meet(t, w, t->launch->warp < n - w ? t->launch->warp : n - w);
+  int64_t workers = t->launch->workers, warp = t->launch->warp, waiting;
+  bool has_met = false;
+  for (int64_t w = 0; w < workers; w += warp) {
+    int64_t n = warp < workers - w ? warp : workers - w;
+    waiting = find_waiting(t, w, n, SPACE_WARP);
+    if (waiting < 0) continue;
+    meet(t, waiting, w, n);
     t->warp_barriers[warp_of(t, w)]++;
+    has_met = true;
   }
-  if (in_warps) return true;
-  meet(t, 0, n);
+  if (has_met) return true;
+  waiting = find_waiting(t, 0, workers, SPACE_GROUP);
+  if (waiting < 0) return false;
+  meet(t, waiting, 0, workers);
   t->group_barriers++;
   return true;
 }
@@ -223,14 +228,6 @@ static void run_round(team *t, bool only_warps) {
     t->order[k] = t->order[n - 1];
     t->has_ended[w] = linear_run(&t->workers[w]);
   }
-}
-
-static bool waits_in_warps(const team *t) {
-  for (int64_t w = 0; w < t->launch->workers; w++) {
-    const step *s = barrier_of(t, w);
-    if (s && s->n->ints[1] == SPACE_WARP) return true;
-  }
-  return false;
 }
 
 /** Frees the memory that a group shared. */
@@ -259,7 +256,7 @@ static void run_group(team *t) {
   }
   do {
     run_round(t, only_warps);
-    only_warps = waits_in_warps(t);
+    only_warps = find_waiting(t, 0, t->launch->workers, SPACE_WARP) >= 0;
   } while (meet_all(t));
   forget_group(t);
 }
