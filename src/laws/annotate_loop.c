@@ -203,9 +203,9 @@ const node *law_kind_on_axis(laws *l, const node *sink, const node *range, range
   if (!b || b->op == OP_END) return law_refuse(l, "no STAGE or FOLD binds the range");
   const char *why = kind_objection(l, sink, b, range, kind);
   if (why) return law_refuse(l, why);
+  if (axis < 0 || axis >= LAW_AXES) return law_refuse(l, "there is no such axis");
   *changed = range_on_axis(l->g, range, kind, axis);
   if (axis && !range_is_digit(*changed)) return law_refuse(l, "the kind has no axes");
-  if (axis < 0 || axis >= LAW_AXES) return law_refuse(l, "there is no such axis");
   const node *made = law_replace(l, sink, range, *changed);
   if (range_is_digit(*changed) && (why = workers_objection(l, made))) return law_refuse(l, why);
   law_args args = {.subject = range, .number = law_kind_number(kind, axis)};

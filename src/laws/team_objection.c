@@ -107,16 +107,21 @@ static const char *digits_objection(const check *c, const node *b) {
   return NULL;
 }
 
+/** True if a coordinate of a STAGE's value depends on a range. */
+static bool is_in_coordinates(const node *stage, size_t value, const node *range) {
+  for (size_t p = 0; p < stage_rank(stage, value); p++)
+    if (node_is_free_in(range, stage_coords(stage, value)[p])) return true;
+  return false;
+}
+
 /** True if some workers would miss an array of their own: its STAGE leaves them out by a digit that
     no coordinate depends on. */
 static bool leaves_out(const check *c, const node *stage) {
   for (size_t i = 0; i < stage_n_values(stage); i++)
     for (size_t k = 0; k < stage_n_ranges(stage); k++) {
       const node *r = stage_range(stage)[k];
-      bool is_coordinate = !range_is_digit(r) || team_digits_has_all(&c->t.digits, r);
-      for (size_t p = 0; p < stage_rank(stage, i); p++)
-        is_coordinate |= node_is_free_in(r, stage_coords(stage, i)[p]);
-      if (!is_coordinate) return true;
+      bool is_for_all = !range_is_digit(r) || team_digits_has_all(&c->t.digits, r);
+      if (!is_for_all && !is_in_coordinates(stage, i, r)) return true;
     }
   return false;
 }
@@ -155,10 +160,8 @@ static const char *in_place_objection(const check *c) {
   for (size_t i = 0; i < stage_n_values(stage); i++)
     for (size_t k = 0; k < stage_n_ranges(stage); k++) {
       const node *r = stage_range(stage)[k];
-      bool is_coordinate = !range_is_digit(r);
-      for (size_t p = 0; p < stage_rank(stage, i); p++)
-        is_coordinate |= node_is_free_in(r, stage_coords(stage, i)[p]);
-      if (!is_coordinate) return "workers would read what others store";
+      if (range_is_digit(r) && !is_in_coordinates(stage, i, r))
+        return "workers would read what others store";
     }
   return digits == c->t.digits.all.n ? NULL : "workers would read what others store";
 }
