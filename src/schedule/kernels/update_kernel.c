@@ -70,51 +70,74 @@ static bool is_apart(const update_kernel *k, const node *at, const node *dim) {
   return false;
 }
 
+/** The state of a scatter's FOLD: an array along the axes of the output whose indices depend on the
+    FOLD's ranges or on memory. Two STAGEs have loops over it, which start and store it. */
+typedef struct scatter_state {
+  size_t rank, n_loops;
+  const node *extents[IR_MAX_RANK];
+  const node *where[IR_MAX_RANK]; /* index along an axis at which an update writes */
+  const node *start[IR_MAX_RANK], *store[IR_MAX_RANK]; /* the same of both STAGEs: a RANGE, or 0 */
+  const node *starts[IR_MAX_RANK], *stores[IR_MAX_RANK];     /* these RANGEs, n_loops each */
+  const node *start_at[IR_MAX_RANK], *store_at[IR_MAX_RANK]; /* coordinates in the output */
+} scatter_state;
+
+/** An index over an axis: a RANGE, or 0 for a size of 1. */
+static const node *index_over(const update_kernel *k, const node *dim) {
+  return node_is_bits(dim, 1) ? ix_const(k->g, 0) : range_make(k->g, dim, KIND_LOOP);
+}
+
+static scatter_state scatter_state_of(const update_kernel *k, const node *const at[]) {
+  scatter_state s = {0};
+  for (size_t i = 0; i < k->param->rank; i++) {
+    const node *dim = k->param->dims[i];
+    s.start_at[i] = s.store_at[i] = at[i];
+    if (is_apart(k, at[i], dim)) continue;
+    s.extents[s.rank] = dim;
+    s.where[s.rank] = at[i];
+    s.start_at[i] = s.start[s.rank] = index_over(k, dim);
+    s.store_at[i] = s.store[s.rank] = index_over(k, dim);
+    if (s.start[s.rank]->op == OP_RANGE) {
+      s.starts[s.n_loops] = s.start[s.rank];
+      s.stores[s.n_loops++] = s.store[s.rank];
+    }
+    s.rank++;
+  }
+  return s;
+}
+
+/** The FOLD of the updates; its state is a scalar if its rank is 0. */
+static const node *fold_of_updates(const update_kernel *k, const scatter_state *s,
+                                   const node *const bound[], size_t n_bound) {
+  const node *init = element(k, s->start_at), *step = k->body->src[0];
+  int64_t component = s->rank ? 0 : -1;
+  if (s->rank) {
+    init = stage_of_state(k, init, s->rank, s->start, s->extents, s->n_loops, s->starts);
+    step = stage_of_state(k, step, s->rank, s->where, s->extents, 0, NULL);
+  }
+  return fold_make(k->g, &(fold_spec){.n_states = 1,
+                                      .n_ranges = n_bound,
+                                      .inits = &init,
+                                      .steps = &step,
+                                      .ops = &k->v->updates->op,
+                                      .components = &component,
+                                      .ranges = bound});
+}
+
 static const node *scatter(const update_kernel *k) {
-  ir *g = k->g;
-  const value_updates *u = k->v->updates;
-  size_t rank = k->param->rank, n_own = 0, n_loops = 0;
-  const node **loops = arena_alloc(k->a, (rank + 1) * sizeof *loops);
   const node *const *at = k->body->src + 1, *value = k->body->src[0];
+  int64_t o = k->v->updates->op;
   const node **bound = arena_alloc(k->a, (k->v->rank + 1) * sizeof *bound);
-  const node **all = arena_alloc(k->a, (k->n_ranges + rank + 1) * sizeof *all);
-  const node **own = arena_alloc(k->a, (rank + 1) * sizeof *own);
-  const node **first = arena_alloc(k->a, (rank + 1) * sizeof *first);
-  const node **where = arena_alloc(k->a, (rank + 1) * sizeof *where);
-  const node **extents = arena_alloc(k->a, (rank + 1) * sizeof *extents);
-  const node **held = arena_alloc(k->a, (rank + 1) * sizeof *held);
-  const node **to = arena_alloc(k->a, (rank + 1) * sizeof *to);
+  const node **all = arena_alloc(k->a, (k->n_ranges + k->param->rank + 1) * sizeof *all);
   size_t n_bound = fold_ranges(k, bound), n = stage_ranges(k, bound, n_bound, all);
   if (!n_bound) {
-    if (u->op >= 0) value = ir_op2(g, (op)u->op, element(k, at), value);
+    if (o >= 0) value = ir_op2(k->g, (op)o, element(k, at), value);
     return sink_over(k, value, at, all, n);
   }
-  for (size_t i = 0; i < rank; i++) {
-    held[i] = to[i] = at[i];
-    if (is_apart(k, at[i], k->param->dims[i])) continue;
-    where[n_own] = at[i];
-    extents[n_own] = k->param->dims[i];
-    bool one = node_is_bits(k->param->dims[i], 1);
-    held[i] = first[n_own] = one ? ix_const(g, 0) : range_make(g, k->param->dims[i], KIND_LOOP);
-    to[i] = own[n_own] = one ? ix_const(g, 0) : range_make(g, k->param->dims[i], KIND_LOOP);
-    if (!one) loops[n_loops] = first[n_own], all[n + n_loops++] = own[n_own];
-    n_own++;
-  }
-  const node *init = element(k, held), *step = value;
-  int64_t component = n_own ? 0 : -1;
-  if (n_own) {
-    init = stage_of_state(k, init, n_own, first, extents, n_loops, loops);
-    step = stage_of_state(k, value, n_own, where, extents, 0, NULL);
-  }
-  const node *fold = fold_make(g, &(fold_spec){.n_states = 1,
-                                               .n_ranges = n_bound,
-                                               .inits = &init,
-                                               .steps = &step,
-                                               .ops = &u->op,
-                                               .components = &component,
-                                               .ranges = bound});
-  const node *v = index_make(g, (dtype)value->dtype, fold, 0, n_own, own);
-  return sink_over(k, v, to, all, n + n_loops);
+  scatter_state s = scatter_state_of(k, at);
+  const node *fold = fold_of_updates(k, &s, bound, n_bound);
+  for (size_t i = 0; i < s.n_loops; i++) all[n++] = s.stores[i];
+  const node *v = index_make(k->g, (dtype)value->dtype, fold, 0, s.rank, s.store);
+  return sink_over(k, v, s.store_at, all, n);
 }
 
 static const node *scan(const update_kernel *k) {
