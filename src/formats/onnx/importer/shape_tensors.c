@@ -6,6 +6,7 @@
    implementation. */
 #include "formats/onnx/importer/shape_tensors.h"
 
+#include "formats/onnx/importer/unroll_ops.h"
 #include "ir/core/binder.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
@@ -16,8 +17,8 @@
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/expressions.h"
 
-/** Limits of a queried tensor, and of a reduced axis inside of it; shapes are far smaller. */
-enum { MAX_ELEMENTS = ONNX_ELEMENTS_MAX, MAX_REDUCED = 32 };
+/** Limit of a queried tensor; shapes are far smaller. */
+enum { MAX_ELEMENTS = ONNX_ELEMENTS_MAX };
 
 /** A query for the elements of a tensor. */
 typedef struct element_query {
@@ -39,40 +40,24 @@ static const node *add_param(element_query *q, const node *n, const node *const 
   return ir_node(q->g, OP_PARAM, (dtype)n->dtype, dims, rank, &slot, 1);
 }
 
-/** Reduces an axis of constant size to size 1 by combining slices. */
-static const node *unroll_axis(builder *b, op o, const node *x, size_t axis) {
-  const node *one = ix_const(b->ir, 1), *result = NULL;
-  for (int64_t i = 0; i < node_int(x->dims[axis]); i++) {
-    const node *slice = shape_slice(b, x, axis, ix_const(b->ir, i), one, 1);
-    result = result ? ex_binary(b, o, result, slice) : slice;
-  }
-  return result;
-}
-
-/** Unrolls a REDUCE over small axes; the elements of a larger one are unknown. */
-static const node *unroll_reduction(element_query *q, const node *n, const node *x) {
+/** Unrolls an op that is no elementwise one; the elements of a large result are unknown. */
+static const node *unroll(element_query *q, const node *n, const node *const src[]) {
   builder b = q->m->b;
-  sizes s = {0};
-  uint32_t reduced = 0;
-  bool is_small = true;
   b.ir = q->g;
-  for (uint32_t i = 1; i < n->n_int; i++) {
-    const node *size = x->dims[n->ints[i]];
-    reduced |= UINT32_C(1) << n->ints[i];
-    is_small =
-        is_small && node_is_const(size) && node_int(size) > 0 && node_int(size) <= MAX_REDUCED;
+  const node *made = unroll_op(&b, n, src);
+  if (made) return made;
+  node_list dims = {0};
+  for (size_t i = 0; i < n->rank; i++) {
+    const node *dim;
+    ir_copy(q->g, ir_arena(q->g), &n->dims[i], 1, NULL, NULL, &dim);
+    vec_push(ir_arena(q->g), &dims, dim);
   }
-  for (size_t i = 0; i < x->rank; i++)
-    if (!(reduced >> i & 1)) s.at[s.rank++] = x->dims[i];
-  if (!is_small) return add_param(q, n, s.at, s.rank);
-  for (size_t i = 0; i < x->rank; i++)
-    if (reduced >> i & 1) x = unroll_axis(&b, (op)n->ints[0], x, i);
-  return shape_reshape(&b, x, &s);
+  return add_param(q, n, dims.at, dims.n);
 }
 
 static const node *copy_to_scratch(void *user, const node *n, const node *const src[]) {
   element_query *q = user;
-  if (n->op == OP_REDUCE) return unroll_reduction(q, n, src[0]);
+  if (n->op == OP_REDUCE || n->op == OP_SCAN || n->op == OP_SCATTER) return unroll(q, n, src);
   if (n->op == OP_CARRY || n->op == OP_RESULT) return add_param(q, n, src + 1, n->n_src - 1);
   return n->op == OP_BUFFER ? add_param(q, n, src, n->n_src) : NULL;
 }
