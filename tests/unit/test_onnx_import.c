@@ -408,6 +408,34 @@ static void attributes_that_refer(void **state) {
   check_text(tn_message(*state), "ReduceMax node 'y'");
 }
 
+/* Shapes that are computed by ops of which an element depends on several of another tensor. */
+
+static void put_computed_shape(bytes *graph, const char *op, const char *const inputs[]) {
+  put_port(graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"n", "3", NULL});
+  put_output(graph, "y");
+  put_node(graph, "Shape", (const char *[]){"x", NULL}, "s", NULL, 0);
+  put_node(graph, op, inputs, "to", NULL, 0);
+  put_node(graph, "ConstantOfShape", (const char *[]){"to", NULL}, "y", NULL, 0);
+}
+
+static void shapes_of_updates_and_running_sums(void **state) {
+  static const char *const updates[] = {"s", "at", "by", NULL}, *const sums[] = {"s", "axis", NULL};
+  bytes graph = {.n = 0};
+  put_weight(&graph, "at", ONNX_TYPE_I64, 2, (int64_t[]){1, 1}, (int64_t[]){-1}, 8);
+  put_numbers(&graph, "by", 1, (int64_t[]){7});
+  put_computed_shape(&graph, "ScatterND", updates);
+  check_graph(*state, &graph, TN_OK, "");
+  graph.n = 0;
+  put_numbers(&graph, "at", 2, (int64_t[]){0, -1});
+  put_numbers(&graph, "by", 2, (int64_t[]){4, 5});
+  put_computed_shape(&graph, "ScatterElements", updates);
+  check_graph(*state, &graph, TN_OK, "");
+  graph.n = 0;
+  put_weight(&graph, "axis", ONNX_TYPE_I64, 0, NULL, (int64_t[]){0}, 8);
+  put_computed_shape(&graph, "CumSum", sums);
+  check_graph(*state, &graph, TN_OK, "");
+}
+
 /* Bounds of sizes given by the caller. */
 
 static tn_status load_known(tn_context *c, size_t n, const tn_model_size sizes[], tn_model **m) {
@@ -515,6 +543,7 @@ int main(void) {
       TEST(outputs_that_are_there),
       TEST(inputs_with_a_value),
       TEST(attributes_that_refer),
+      TEST(shapes_of_updates_and_running_sums),
       TEST(sizes_are_the_callers),
       TEST(likely_sizes_are_within_bounds),
       TEST(entries_of_sizes_have_one_size),

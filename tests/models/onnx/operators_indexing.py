@@ -338,6 +338,16 @@ def chains(rng):
     yield case("a shape that is split", [
         shape_of, ("Split", ["s"], ["n", "t", "k"], {"axis": 0}),
         ("Concat", ["t", "n"], ["to"], {"axis": 0}), ("Expand", ["v", "to"], ["y"], {})])
+    yield case("a shape with one number written into it", [
+        shape_of, ("ScatterND", ["s", "places", "1"], ["to"], {}),
+        ("Expand", ["v", "to"], ["y"], {})],
+        {**part, "places": const([[2]])})
+    yield case("a shape with numbers added to it", [
+        shape_of, ("ScatterElements", ["s", "places", "terms"], ["to"], {"reduction": "add"}),
+        ("Expand", ["v", "to"], ["y"], {})],
+        {**part, "places": const([0, -1, 0]), "terms": const([1, 2, 3])})
+    yield case("running sums of a shape", [
+        shape_of, ("CumSum", ["s", "s0"], ["to"], {}), ("Expand", ["v", "to"], ["y"], {})])
     yield case("-1 where a size stays", [
         *sizes, *lists, ("Concat", ["n1", "-1", "3"], ["asked"], {"axis": 0}),
         ("Equal", ["asked", "-1"], ["open"], {}), ("Where", ["open", "t1", "asked"], ["to"], {}),
