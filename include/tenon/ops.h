@@ -224,6 +224,11 @@ TN_API tn_tensor *tn_argmin(tn_tensor *x, int axis, bool keepdims);
 TN_API tn_tensor *tn_cumsum(tn_tensor *x, int axis);
 TN_API tn_tensor *tn_cumprod(tn_tensor *x, int axis);
 
+/** Compute running maxima and minima along `axis`. Integers and floats; give x's type. From a NaN
+   on they are NaN. As the values of torch.cummax and cummin. */
+TN_API tn_tensor *tn_cummax(tn_tensor *x, int axis);
+TN_API tn_tensor *tn_cummin(tn_tensor *x, int axis);
+
 /** Compute e^x over its sum along `axis`, and the logarithm of that, without overflow. Floating
     functions. As torch.softmax and log_softmax. */
 TN_API tn_tensor *tn_softmax(tn_tensor *x, int axis);
@@ -353,6 +358,38 @@ TN_API tn_tensor *tn_take(tn_tensor *x, tn_tensor *index, int axis);
     ONNX GatherElements-13 and torch.gather. */
 TN_API tn_tensor *tn_gather_elements(tn_tensor *x, tn_tensor *index, int axis);
 
+/** How an update is combined with the element that it meets. */
+typedef enum tn_reduction {
+  TN_REDUCTION_NONE = 0, /**< the update replaces it; of several, the last in row-major order */
+  TN_REDUCTION_ADD = 1,  /**< tn_add: of bools, or */
+  TN_REDUCTION_MUL = 2,  /**< tn_mul: of bools, and */
+  TN_REDUCTION_MIN = 3,  /**< tn_minimum */
+  TN_REDUCTION_MAX = 4,  /**< tn_maximum */
+  TN_REDUCTION_MAX_ENUM = 0x7fffffff
+} tn_reduction;
+
+/* Scatters give x with updates written into it; x itself keeps its elements. Updates are applied
+   one after another in row-major order, sums and products of f16 and bf16 in f32, rounded once.
+   Updates broadcast to the shape stated, and x and updates are promoted. An index out of range has
+   no effect; in NumPy it is an error. */
+
+/** Scatters elements: update j, of index's shape, goes to x at j with the coordinate along `axis`
+    replaced by index[j]. Ranks are equal, and index is no larger than x along other axes. As ONNX
+    ScatterElements-18, torch.scatter and torch.scatter_reduce with include_self. */
+TN_API tn_tensor *tn_scatter(tn_tensor *x, tn_tensor *index, tn_tensor *updates, int axis,
+                             tn_reduction reduction);
+
+/** Scatters slices: the last axis of index (…, K) has the coordinates in the first K axes of x of a
+    slice of x, for which updates (…, the rest of x's axes) have the new elements. As ONNX
+    ScatterND-18; torch.index_put of K index tensors stacked, and torch.index_add along axis 0. */
+TN_API tn_tensor *tn_scatter_nd(tn_tensor *x, tn_tensor *index, tn_tensor *updates,
+                                tn_reduction reduction);
+
+/** Counts how often 0 … length - 1 occur in x, of integers and any shape, or sums the weights,
+   which broadcast to x's shape, of each: (length), i64, or tn_sum's type of the weights. Other
+   numbers count nowhere. weights NULL: 1. As jax.numpy.bincount with a length. */
+TN_API tn_tensor *tn_bincount(tn_tensor *x, tn_tensor *weights, tn_dim length);
+
 /** Adds a last axis of size `depth` with 1 at the index and 0 elsewhere; all 0 for an index out of
     range. As ONNX OneHot-11. */
 TN_API tn_tensor *tn_one_hot(tn_tensor *index, tn_dim depth, tn_dtype dtype);
@@ -362,6 +399,28 @@ TN_API tn_tensor *tn_one_hot(tn_tensor *index, tn_dim depth, tn_dtype dtype);
     numpy.tril and numpy.triu. */
 TN_API tn_tensor *tn_tril(tn_tensor *x, tn_dim k);
 TN_API tn_tensor *tn_triu(tn_tensor *x, tn_dim k);
+
+/* ---- Order ----
+
+   The order of bools, integers and floats is total: NaN is the greatest, all NaNs are equal, and so
+   are 0 and -0. Of equal elements the first stays the first, also where the greatest come first. */
+
+/** Sort along `axis`, the least first, or the greatest if `descending`: tn_sort gives the elements,
+    with -0 before 0 where the least come first, tn_argsort the indices (i64) in a stable order. As
+    numpy.sort and numpy.argsort with kind='stable'. */
+TN_API tn_tensor *tn_sort(tn_tensor *x, int axis, bool descending);
+TN_API tn_tensor *tn_argsort(tn_tensor *x, int axis, bool descending);
+
+/** Finds the k largest or smallest elements along `axis`, in order, and their indices (i64):
+    out[0] and out[1], invalid tensors on failure. TN_ERR_SHAPE unless k is provably from 0 to the
+    axis's size. As torch.topk with sorted=True. */
+TN_API void tn_topk(tn_tensor *x, tn_dim k, int axis, bool largest, tn_tensor *out[2]);
+
+/** Finds where values would be inserted into sorted elements: the number (i64) of elements along
+    the last axis of `sorted` that are smaller, or with `right` not greater. `sorted` is (N), or has
+    the axes of `values` but the last before its own. Types are promoted. The result is undefined
+    where elements are not in order. As torch.searchsorted. */
+TN_API tn_tensor *tn_searchsorted(tn_tensor *sorted, tn_tensor *values, bool right);
 
 /* ---- Contractions and windows ---- */
 

@@ -61,6 +61,12 @@ static value input(builder *b, int64_t slot, const node *n, size_t rank, const i
 #define Y     INPUT(b, 1, n, 0, 1)
 #define IX(k) ix_const(b->ir, k)
 
+static value try_topk_of(builder *b, value x) {
+  value out[2];
+  build_topk(b, x, ix_const(b->ir, 1), 1, true, out);
+  return out[0];
+}
+
 CASE(add, build_add(b, X, Y))
 CASE(where, build_where(b, build_lt(b, Y, X), X, build_int(b, 1)))
 CASE(sum, build_sum(b, X, AXES(1), false))
@@ -70,6 +76,13 @@ CASE(logsumexp, build_logsumexp(b, X, AXES(1, 2), false))
 CASE(argmax, build_argmax(b, X, 1, false))
 CASE(cumsum, build_cumsum(b, X, 1))
 CASE(cumprod, build_cumprod(b, build_sigmoid(b, X), 1))
+CASE(cummax, build_cummax(b, X, 1))
+CASE(sort, build_sort(b, X, 1, true))
+CASE(argsort, build_argsort(b, X, 1, false))
+CASE(topk, try_topk_of(b, X))
+CASE(searchsorted, build_searchsorted(b, build_arange(b, IX(-9), n, 1, DT_I64), X, true))
+CASE(bincount, build_bincount(b, build_cast(b, X, DT_I32), X, n))
+CASE(scatter, build_scatter_elements(b, X, build_argsort(b, X, 1, false), X, 1, OP_ADD))
 CASE(softmax, build_softmax(b, X, 1))
 CASE(layer_norm, build_layer_norm(b, X, build_exp(b, Y), value_of(NULL), 1, 1e-5))
 CASE(instance_norm, build_instance_norm(b, X, value_of(NULL), value_of(NULL), 1e-5))
@@ -140,6 +153,13 @@ static const trial trials[] = {
     TRIAL(logsumexp),
     TRIAL(argmax),
     TRIAL(cumsum),
+    TRIAL(cummax),
+    TRIAL(sort),
+    TRIAL(argsort),
+    TRIAL(topk),
+    TRIAL(searchsorted),
+    TRIAL(bincount),
+    TRIAL(scatter),
     TRIAL(cumprod),
     TRIAL(softmax),
     TRIAL(layer_norm),

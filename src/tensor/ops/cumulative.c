@@ -1,8 +1,11 @@
-/* Cumulative sums and products (cumsum, cumprod) as in NumPy, by SCANs.
+/* Cumulative sums, products, maxima and minima (cumsum, cumprod as in NumPy, cummax, cummin), by
+   SCANs.
 
    A long axis of few rows is scanned by blocks, which are apart from each other: the totals of all
    blocks are scanned first, then each block, the first element of which is combined with the total
    of the blocks before it. f16 and bf16 are accumulated in f32. */
+#include "tensor/ops/cumulative.h"
+
 #include "ir/core/likely_value.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
@@ -15,7 +18,7 @@
 enum { SCAN_BLOCK = 2048, SCAN_BLOCKS_LEAST = 8, SCAN_ROWS_MOST = 16 };
 
 typedef struct scan {
-  op o;                /* OP_ADD or OP_MUL */
+  op o;
   const node *neutral; /* its neutral element */
 } scan;
 
@@ -61,17 +64,34 @@ static const node *scan_axis(builder *b, const scan *c, const node *x, size_t ax
   return shape_slice(b, shape_reshape(b, all, &flat), axis, zero, size, 1);
 }
 
-static value scan_value(builder *b, op o, value x, int64_t axis) {
+const node *node_cumulative(builder *b, op o, const node *x, size_t axis) {
+  dtype t = (dtype)x->dtype;
+  uint64_t neutral = 0;
+  op_identity(o, t, &neutral);
+  scan c = {.o = o, .neutral = ir_const_bits(b->ir, t, neutral)};
+  return scan_axis(b, &c, x, axis);
+}
+
+static value scan_sum(builder *b, op o, value x, int64_t axis) {
   const node *n = value_typed(b, x).node;
   dtype t = sum_type((dtype)n->dtype);
   size_t at = axis_of(b, axis, n->rank);
   n = ex_cast(b, n, accumulation_type(t));
-  scan c = {.o = o, .neutral = ir_const_int(b->ir, (dtype)n->dtype, o == OP_MUL)};
-  return value_of(ex_cast(b, scan_axis(b, &c, n, at), t));
+  return value_of(ex_cast(b, node_cumulative(b, o, n, at), t));
 }
 
-value build_cumsum(builder *b, value x, int64_t axis) { return scan_value(b, OP_ADD, x, axis); }
-value build_cumprod(builder *b, value x, int64_t axis) { return scan_value(b, OP_MUL, x, axis); }
+static value scan_max(builder *b, op o, value x, int64_t axis) {
+  const node *n = value_typed(b, x).node;
+  dtype t = (dtype)n->dtype;
+  check_operand_type(b, RULE_NUMBER, t);
+  n = dtype_is_storage(t) ? ex_cast(b, n, accumulation_type(t)) : n;
+  return value_of(ex_cast(b, node_cumulative(b, o, n, axis_of(b, axis, n->rank)), t));
+}
+
+value build_cumsum(builder *b, value x, int64_t axis) { return scan_sum(b, OP_ADD, x, axis); }
+value build_cumprod(builder *b, value x, int64_t axis) { return scan_sum(b, OP_MUL, x, axis); }
+value build_cummax(builder *b, value x, int64_t axis) { return scan_max(b, OP_MAX, x, axis); }
+value build_cummin(builder *b, value x, int64_t axis) { return scan_max(b, OP_MIN, x, axis); }
 
 /* ---- Public functions ---- */
 
@@ -92,4 +112,12 @@ tn_tensor *tn_cumsum(tn_tensor *x, int axis) {
 
 tn_tensor *tn_cumprod(tn_tensor *x, int axis) {
   return op_call("cumprod", &x, 1, 0, call_axis, &(axis_call){build_cumprod, axis});
+}
+
+tn_tensor *tn_cummax(tn_tensor *x, int axis) {
+  return op_call("cummax", &x, 1, 0, call_axis, &(axis_call){build_cummax, axis});
+}
+
+tn_tensor *tn_cummin(tn_tensor *x, int axis) {
+  return op_call("cummin", &x, 1, 0, call_axis, &(axis_call){build_cummin, axis});
 }

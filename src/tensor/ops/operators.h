@@ -63,6 +63,8 @@ value build_argmax(builder *b, value x, int64_t axis, bool keepdims);
 value build_argmin(builder *b, value x, int64_t axis, bool keepdims);
 value build_cumsum(builder *b, value x, int64_t axis);
 value build_cumprod(builder *b, value x, int64_t axis);
+value build_cummax(builder *b, value x, int64_t axis);
+value build_cummin(builder *b, value x, int64_t axis);
 value build_softmax(builder *b, value x, int64_t axis);
 value build_log_softmax(builder *b, value x, int64_t axis);
 
@@ -113,9 +115,19 @@ value build_gather_nd(builder *b, value x, value index, size_t batch);
     effect. As ONNX ScatterElements-18 and ScatterND-18. */
 value build_scatter_elements(builder *b, value x, value index, value updates, int64_t axis, op o);
 value build_scatter_nd(builder *b, value x, value index, value updates, op o);
+/** The node of weights may be NULL. */
+value build_bincount(builder *b, value x, value weights, const node *length);
 value build_one_hot(builder *b, value index, const node *depth, dtype t);
 value build_tril(builder *b, value x, const node *k); /* diagonal; may be negative */
 value build_triu(builder *b, value x, const node *k);
+
+/* ---- Order ---- */
+
+value build_sort(builder *b, value x, int64_t axis, bool descending);
+value build_argsort(builder *b, value x, int64_t axis, bool descending);
+/** out[0], elements, and out[1], indices. */
+void build_topk(builder *b, value x, const node *k, int64_t axis, bool largest, value out[2]);
+value build_searchsorted(builder *b, value sorted, value values, bool right);
 
 /* ---- Contractions and windows ----
 

@@ -1,5 +1,5 @@
-/* Writing by index tensors (ONNX ScatterElements and ScatterND): a SCATTER along one axis, of x for
-   ScatterElements, of all axes that an index names, as one, for ScatterND. */
+/* Writing by index tensors (scatter, scatter_nd, bincount): a SCATTER along one axis, of x for
+   scatter, of all axes that an index names, as one, for scatter_nd. */
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
@@ -21,6 +21,7 @@ static value scatter_axis(builder *b, op o, const node *x, const node *index, co
   return value_of(ex_cast(b, y, t));
 }
 
+/** Raises unless updates have the shape to which they are written. */
 static void check_updates(builder *b, const node *updates, const sizes *wanted) {
   sizes s = sizes_of(updates);
   if (!sizes_equal(&s, wanted))
@@ -93,4 +94,102 @@ value build_scatter_nd(builder *b, value x, value index, value updates, op o) {
   value y = scatter_axis(b, o, shape_reshape(b, n, &of_x), positions,
                          shape_reshape(b, u, &of_updates), 0);
   return build_reshape(b, y, &s);
+}
+
+/** Sums of bools are i64, and of 16-bit floats are f32 until the end. */
+value build_bincount(builder *b, value x, value weights, const node *length) {
+  const node *n = value_typed(b, x).node;
+  dtype from = (dtype)n->dtype;
+  if (!dtype_is_int(from))
+    diag_raise(b->diag, TN_ERR_DTYPE, "x has type %s; it must be an integer", dtype_name(from));
+  sizes s = sizes_of(n), flat = {1, {count_elements(b, &s, 0, s.rank)}}, result = {1, {length}};
+  const node *w = weights.node ? value_typed(b, weights).node : ir_const_int(b->ir, DT_I64, 1);
+  sizes both[2] = {s, sizes_of(w)}, wide = sizes_broadcast(b, both, 2);
+  if (!sizes_equal(&wide, &s))
+    diag_raise(b->diag, TN_ERR_SHAPE, "weights have shape %s, which does not stretch to x's, %s",
+               sizes_text(b, &both[1]), sizes_text(b, &s));
+  dtype t = sum_type((dtype)w->dtype), in = accumulation_type(t);
+  w = shape_reshape(b, shape_broadcast(b, ex_cast(b, w, in), &s), &flat);
+  const node *at = shape_reshape(b, ex_cast(b, n, DT_I64), &flat);
+  const node *none = ex_fill(b, ir_const_int(b->ir, in, 0), &result);
+  return value_of(ex_cast(b, ir_scatter(b->ir, none, w, &at, OP_ADD), t));
+}
+
+/* ---- Public functions ---- */
+
+typedef struct scatter_call {
+  tn_reduction reduction;
+  int axis;
+  bool is_nd;
+} scatter_call;
+
+/** The op that combines values of a type. */
+static op reduction_op(builder *b, tn_reduction r, dtype t) {
+  bool is_bool = t == DT_BOOL;
+  switch (r) {
+  case TN_REDUCTION_NONE: return OP_SET;
+  case TN_REDUCTION_ADD: return is_bool ? OP_OR : OP_ADD;
+  case TN_REDUCTION_MUL: return is_bool ? OP_AND : OP_MUL;
+  case TN_REDUCTION_MIN: return is_bool ? OP_AND : OP_MIN;
+  case TN_REDUCTION_MAX: return is_bool ? OP_OR : OP_MAX;
+  default:
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "the reduction is %d, which is not one of tn_reduction",
+               (int)r);
+  }
+}
+
+/** The shape that the updates of scatter_nd have, where its operands can have one. */
+static sizes slices_shape(builder *b, const node *x, const node *index) {
+  sizes s = sizes_of(index);
+  if (!s.rank) return s;
+  s.rank--;
+  const node *k = index->dims[s.rank];
+  size_t depth = node_is_const(k) && node_int(k) <= x->rank ? (size_t)node_int(k) : x->rank;
+  for (size_t at = depth; at < x->rank; at++) s = sizes_insert(b, s, s.rank, x->dims[at]);
+  return s;
+}
+
+/** Updates stretched to a shape, if they can be. */
+static value stretch_updates(builder *b, const node *u, const sizes *to) {
+  if (u->rank > to->rank) return value_of(u);
+  for (size_t i = 0; i < u->rank; i++) {
+    const node *size = u->dims[u->rank - 1 - i];
+    if (!size_equals(size, 1) && size != to->at[to->rank - 1 - i]) return value_of(u);
+  }
+  return value_of(shape_broadcast(b, u, to));
+}
+
+static value call_scatter(builder *b, const value in[], size_t n, const void *options) {
+  const scatter_call *c = options;
+  value pair[2] = {in[0], in[2]}, index = value_typed(b, in[1]);
+  (void)n;
+  dtype t = values_promoted_dtype(b, pair, 2);
+  op o = reduction_op(b, c->reduction, t);
+  value x = value_of(type_convert(b, in[0], t));
+  sizes to = c->is_nd ? slices_shape(b, x.node, index.node) : sizes_of(index.node);
+  value updates = stretch_updates(b, type_convert(b, in[2], t), &to);
+  return c->is_nd ? build_scatter_nd(b, x, index, updates, o)
+                  : build_scatter_elements(b, x, index, updates, c->axis, o);
+}
+
+tn_tensor *tn_scatter(tn_tensor *x, tn_tensor *index, tn_tensor *updates, int axis,
+                      tn_reduction reduction) {
+  return op_call("scatter", (tn_tensor *[]){x, index, updates}, 3, 0, call_scatter,
+                 &(scatter_call){reduction, axis, false});
+}
+
+tn_tensor *tn_scatter_nd(tn_tensor *x, tn_tensor *index, tn_tensor *updates,
+                         tn_reduction reduction) {
+  return op_call("scatter_nd", (tn_tensor *[]){x, index, updates}, 3, 0, call_scatter,
+                 &(scatter_call){reduction, 0, true});
+}
+
+static value call_bincount(builder *b, const value in[], size_t n, const void *options) {
+  sizes length = sizes_from(b, tn_shape(*(const tn_dim *)options), false);
+  (void)n;
+  return build_bincount(b, in[0], in[1], length.at[0]);
+}
+
+tn_tensor *tn_bincount(tn_tensor *x, tn_tensor *weights, tn_dim length) {
+  return op_call("bincount", (tn_tensor *[]){x, weights}, 2, 2, call_bincount, &length);
 }

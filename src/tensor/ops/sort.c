@@ -1,0 +1,221 @@
+/* Sorting (sort, argsort) along an axis, as integer keys that keep the order (order_keys.h).
+
+   Along a short axis each element is compared with each, which counts the elements before it. Along
+   others keys are sorted by their digits, the lowest first. A digit is a pass over groups of
+   elements: each group counts its digits, a cumulative sum of the counts, by digit and then by
+   group, tells where those of each group begin, and elements are scattered there, in their order
+   within the group. All of that is spelt in the graph. */
+#include "tensor/ops/sort.h"
+
+#include "ir/index/build_tensor.h"
+#include "ir/index/index_arithmetic.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/cumulative.h"
+#include "tensor/ops/expressions.h"
+#include "tensor/ops/gather.h"
+#include "tensor/ops/order_keys.h"
+#include "tensor/ops/reduction.h"
+
+/* Bits of a digit, elements of a group. */
+enum { DIGIT_BITS = 4, GROUP = 64 };
+
+static const node *all_indices(builder *b, const node *n, dtype t) {
+  sizes s = {1, {n}};
+  return ex_iota(b, t, &s, 0);
+}
+
+static const node *broadcast_unsqueezed(builder *b, const node *x, size_t axis, const sizes *s) {
+  return shape_broadcast(b, shape_unsqueeze(b, x, axis), s);
+}
+
+/** The sum of bools along the last axis. */
+static const node *count_true(builder *b, const node *x, dtype t) {
+  axis_list last = axes_from(x->rank - 1u, x->rank);
+  return node_reduce(b, OP_ADD, ex_cast(b, x, t), &last, false);
+}
+
+const node *node_ranks(builder *b, const node *key, const node *index) {
+  size_t rank = key->rank, last = index->rank;
+  sizes s = sizes_insert(b, sizes_of(key), rank, key->dims[rank - 1]);
+  const node *own = broadcast_unsqueezed(b, key, rank, &s),
+             *other = broadcast_unsqueezed(b, key, rank - 1, &s);
+  const node *own_index = broadcast_unsqueezed(b, index, last, &s),
+             *other_index = broadcast_unsqueezed(b, index, last - 1, &s);
+  const node *is_earlier = ex_binary(b, OP_AND, ex_binary(b, OP_EQ, other, own),
+                                     ex_binary(b, OP_LT, other_index, own_index));
+  return count_true(b, ex_binary(b, OP_OR, ex_binary(b, OP_LT, other, own), is_earlier), DT_I64);
+}
+
+/** Writes elements (rows, n) at places (i64) within their rows, each of which is written once. */
+static const node *write_at(builder *b, const node *x, const node *place) {
+  sizes s = sizes_of(x);
+  const node *none = ex_fill(b, ir_const_int(b->ir, (dtype)x->dtype, 0), &s);
+  const node *at[] = {ex_iota(b, DT_I64, &s, 0), place};
+  return ir_scatter(b->ir, none, x, at, -1);
+}
+
+/* A sort by digits: keys, unsigned and in groups, and the indices of where they came from, which
+   may be NULL; (rows, groups * GROUP). */
+typedef struct radix {
+  const node *keys, *index;
+  const node *rows, *groups;
+  dtype counts; /* type of positions in a row */
+} radix;
+
+/** Digits (rows, groups, GROUP) in the type of positions. */
+static const node *digits_at(builder *b, const radix *r, const node *pass) {
+  sizes s = {3, {r->rows, r->groups, ix_const(b->ir, GROUP)}};
+  const node *shift = ex_size(b, ix_scale(b->ir, pass, DIGIT_BITS), (dtype)r->keys->dtype);
+  value digit = build_right_shift(b, value_of(r->keys), value_of(shift));
+  digit = build_bitwise_and(b, digit, build_int(b, (1 << DIGIT_BITS) - 1));
+  return shape_reshape(b, ex_cast(b, digit.node, r->counts), &s);
+}
+
+/** The positions (rows, digits * groups) where elements of a digit and a group begin. */
+static const node *group_starts(builder *b, const radix *r, const node *digit) {
+  const node *digits = ix_const(b->ir, 1 << DIGIT_BITS);
+  sizes s = {4, {r->rows, digits, r->groups, ix_const(b->ir, GROUP)}};
+  sizes flat = {2, {r->rows, ix_mul(b->ir, digits, r->groups)}};
+  const node *is_digit =
+      ex_binary(b, OP_EQ, broadcast_unsqueezed(b, digit, 1, &s), ex_iota(b, r->counts, &s, 1));
+  const node *counts = shape_reshape(b, count_true(b, is_digit, r->counts), &flat);
+  return ex_binary(b, OP_SUB, node_cumulative(b, OP_ADD, counts, 1), counts);
+}
+
+/** The number of elements (rows, groups, GROUP) of the same digit before each one in its group. */
+static const node *ranks_in_group(builder *b, const radix *r, const node *digit) {
+  const node *size = ix_const(b->ir, GROUP);
+  sizes s = {4, {r->rows, r->groups, size, size}};
+  const node *is_same = ex_binary(b, OP_EQ, broadcast_unsqueezed(b, digit, 3, &s),
+                                  broadcast_unsqueezed(b, digit, 2, &s));
+  const node *is_before =
+      ex_binary(b, OP_LT, ex_iota(b, r->counts, &s, 3), ex_iota(b, r->counts, &s, 2));
+  return count_true(b, ex_binary(b, OP_AND, is_same, is_before), r->counts);
+}
+
+/** Sorts by the digit of a pass. */
+static void sort_digit(builder *b, radix *r, const node *pass) {
+  const node *digit = digits_at(b, r, pass), *starts = group_starts(b, r, digit);
+  sizes s = sizes_of(digit), flat = sizes_of(r->keys);
+  const node *groups = ex_fill(b, ex_size(b, r->groups, DT_I64), &s);
+  const node *of = ex_binary(b, OP_ADD, ex_binary(b, OP_MUL, ex_cast(b, digit, DT_I64), groups),
+                             ex_iota(b, DT_I64, &s, 1));
+  const node *at[] = {ex_iota(b, DT_I64, &s, 0), of};
+  const node *place =
+      ex_binary(b, OP_ADD, ir_gather(b->ir, starts, at), ranks_in_group(b, r, digit));
+  place = ex_cast(b, shape_reshape(b, place, &flat), DT_I64);
+  r->keys = write_at(b, r->keys, place);
+  if (r->index) r->index = write_at(b, r->index, place);
+}
+
+/** Keys (rows, n) as unsigned integers in whole groups, filled up with greatest ones. */
+static const node *group_keys(builder *b, const node *key, const node *groups) {
+  static const dtype of_bytes[] = {[1] = DT_U8, [2] = DT_U16, [4] = DT_U32, [8] = DT_U64};
+  dtype t = (dtype)key->dtype;
+  size_t bytes = dtype_bytes(t);
+  key = ex_binary(b, OP_XOR, key, ex_int(b, key, INT64_MIN >> (64 - 8 * bytes)));
+  key = build_bitcast(b, value_of(key), of_bytes[bytes]).node;
+  const node *fill = ir_const_bits(b->ir, of_bytes[bytes], UINT64_MAX >> (64 - 8 * bytes));
+  const node *rest = ix_sub(b->ir, ix_scale(b->ir, groups, GROUP), key->dims[1]);
+  return shape_pad(b, key, 1, ix_const(b->ir, 0), rest, fill);
+}
+
+/** Sorts by all digits: a loop of passes, the kernels of which are alike. */
+static void sort_all_digits(builder *b, radix *r, int passes) {
+  const node *range = build_loop_range(b, ix_const(b->ir, passes));
+  value inits[] = {value_of(r->keys), value_of(r->index)}, steps[2], out[2] = {{0}};
+  size_t n = r->index ? 2 : 1;
+  radix step = *r;
+  step.keys = build_loop_state(b, range, 0, inits[0]).node;
+  if (r->index) step.index = build_loop_state(b, range, 1, inits[1]).node;
+  sort_digit(b, &step, build_loop_index(b, range, false));
+  steps[0] = value_of(step.keys), steps[1] = value_of(step.index);
+  build_loop(b, range, inits, steps, n, NULL, NULL, 0, out);
+  r->keys = out[0].node, r->index = out[1].node;
+}
+
+/** Sorts keys (rows, n): their indices (i64), or the keys themselves. */
+static const node *sort_digits(builder *b, const node *key, bool wants_index) {
+  const node *n = key->dims[1], *zero = ix_const(b->ir, 0);
+  int bits = (int)(8 * dtype_bytes((dtype)key->dtype));
+  radix r = {.rows = key->dims[0],
+             .groups =
+                 ix_floordiv(b->ir, ix_add_const(b->ir, n, GROUP - 1), ix_const(b->ir, GROUP)),
+             .counts = n->hi < INT32_MAX - GROUP ? DT_I32 : DT_I64};
+  r.keys = group_keys(b, key, r.groups);
+  sizes s = sizes_of(r.keys);
+  if (wants_index) r.index = ex_iota(b, r.counts, &s, 1);
+  sort_all_digits(b, &r, bits / DIGIT_BITS);
+  const node *sorted = wants_index ? r.index : r.keys;
+  if (wants_index) return ex_cast(b, shape_slice(b, sorted, 1, zero, n, 1), DT_I64);
+  sorted = build_bitcast(b, value_of(sorted), (dtype)key->dtype).node;
+  sorted = ex_binary(b, OP_XOR, sorted, ex_int(b, sorted, INT64_MIN >> (64 - bits)));
+  return shape_slice(b, sorted, 1, zero, n, 1);
+}
+
+/** Keys (…, n) as (rows, n). */
+static const node *as_rows(builder *b, const node *x) {
+  sizes s = {2, {ix_const(b->ir, 1), x->dims[x->rank - 1]}};
+  for (size_t i = 0; i + 1 < x->rank; i++) s.at[0] = ix_mul(b->ir, s.at[0], x->dims[i]);
+  return shape_reshape(b, x, &s);
+}
+
+static bool is_counted(const node *key) {
+  return key->dims[key->rank - 1]->hi <= SORT_COUNTED_MOST;
+}
+
+static const node *sort_rows(builder *b, const node *key, bool wants_index) {
+  sizes s = sizes_of(key);
+  const node *rows = as_rows(b, key), *n = rows->dims[1], *sorted;
+  if (is_counted(key)) {
+    sizes two = sizes_of(rows);
+    const node *places = node_ranks(b, rows, all_indices(b, n, DT_I64));
+    sorted = write_at(b, wants_index ? ex_iota(b, DT_I64, &two, 1) : rows, places);
+  } else {
+    sorted = sort_digits(b, rows, wants_index);
+  }
+  return shape_reshape(b, sorted, &s);
+}
+
+const node *node_argsort(builder *b, const node *key) { return sort_rows(b, key, true); }
+
+static value swap_with_last(builder *b, const node *x, size_t axis) {
+  return axis + 1 == x->rank ? value_of(x) : build_swapaxes(b, value_of(x), (int64_t)axis, -1);
+}
+
+value build_sort(builder *b, value x, int64_t axis, bool descending) {
+  const node *n = value_typed(b, x).node;
+  size_t at = axis_of(b, axis, n->rank);
+  const node *key = node_order_keys(b, swap_with_last(b, n, at).node, descending, true);
+  const node *sorted = sort_rows(b, key, false);
+  return swap_with_last(b, node_of_order_keys(b, sorted, descending, (dtype)n->dtype), at);
+}
+
+value build_argsort(builder *b, value x, int64_t axis, bool descending) {
+  const node *n = value_typed(b, x).node;
+  size_t at = axis_of(b, axis, n->rank);
+  const node *key = node_order_keys(b, swap_with_last(b, n, at).node, descending, false);
+  return swap_with_last(b, node_argsort(b, key), at);
+}
+
+/* ---- Public functions ---- */
+
+typedef struct sort_call {
+  value (*build)(builder *b, value x, int64_t axis, bool descending);
+  int axis;
+  bool descending;
+} sort_call;
+
+static value call_sort(builder *b, const value in[], size_t n, const void *options) {
+  const sort_call *c = options;
+  (void)n;
+  return c->build(b, in[0], c->axis, c->descending);
+}
+
+tn_tensor *tn_sort(tn_tensor *x, int axis, bool descending) {
+  return op_call("sort", &x, 1, 0, call_sort, &(sort_call){build_sort, axis, descending});
+}
+
+tn_tensor *tn_argsort(tn_tensor *x, int axis, bool descending) {
+  return op_call("argsort", &x, 1, 0, call_sort, &(sort_call){build_argsort, axis, descending});
+}

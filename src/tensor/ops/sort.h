@@ -1,0 +1,17 @@
+/* Sorting of keys along the last axis, for operators that need an order. */
+#ifndef TENON_TENSOR_OPS_SORT_H
+#define TENON_TENSOR_OPS_SORT_H
+
+#include "tensor/ops/operators.h"
+
+/** Longest axis that is sorted by comparing each element with each. */
+enum { SORT_COUNTED_MOST = 64 };
+
+/** The number (i64) of elements along the last axis that come before each element: smaller keys,
+   and equal ones of smaller `index`, which may lack leading axes of the keys. */
+const node *node_ranks(builder *b, const node *key, const node *index);
+
+/** The indices (i64) of keys in a stable order along the last axis. */
+const node *node_argsort(builder *b, const node *key);
+
+#endif

@@ -1,0 +1,120 @@
+/* The first k elements of an order along an axis (topk), and their indices.
+
+   The rank of an element is the number of those before it, and entry k of the result is the element
+   of rank k; elements are compared as integer keys, the least first (order_keys.h). Of a long axis,
+   the first k elements lie in the k blocks whose least keys come first, as each block before
+   another one has an element before all of it: those blocks are found alike, and their elements
+   alone are ranked. Where k is too large for both, the axis is sorted. */
+#include "ir/index/index_arithmetic.h"
+#include "ir/index/index_proof.h"
+#include "tensor/context/call.h"
+#include "tensor/context/symbolic_dims.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/expressions.h"
+#include "tensor/ops/order_keys.h"
+#include "tensor/ops/reduction.h"
+#include "tensor/ops/sort.h"
+
+/* Elements of a block; blocks for each of k from which an axis is divided, and the most k; elements
+   up to which ranks are counted. */
+enum { TOPK_BLOCK = 16, TOPK_BLOCKS_LEAST = 4, TOPK_DIVIDED_MOST = 256, TOPK_RANKED_MOST = 1024 };
+
+static const node *all_indices(builder *b, const node *n) {
+  sizes s = {1, {n}};
+  return ex_iota(b, DT_I64, &s, 0);
+}
+
+/** The indices of the first k elements by rank, along the last axis. */
+static const node *first_by_rank(builder *b, const node *ranks, const node *k) {
+  size_t rank = ranks->rank;
+  const node *n = ranks->dims[rank - 1];
+  sizes s = sizes_insert(b, sizes_of(ranks), rank - 1, k);
+  ranks = shape_broadcast(b, shape_unsqueeze(b, ranks, rank - 1), &s);
+  const node *is_entry = ex_binary(b, OP_EQ, ranks, ex_iota(b, DT_I64, &s, rank - 1));
+  const node *at = shape_broadcast(b, all_indices(b, n), &s);
+  axis_list last = axes_from(rank, rank + 1);
+  return node_reduce(b, OP_ADD, ex_where(b, is_entry, at, ex_int(b, at, 0)), &last, false);
+}
+
+/** Keys in blocks along a new last axis; the last block is filled up with greatest ones. */
+static const node *block_keys(builder *b, const node *key) {
+  size_t last = key->rank - 1u;
+  const node *n = key->dims[last], *block = ix_const(b->ir, TOPK_BLOCK);
+  const node *blocks = ix_floordiv(b->ir, ix_add_const(b->ir, n, TOPK_BLOCK - 1), block);
+  const node *rest = ix_sub(b->ir, ix_scale(b->ir, blocks, TOPK_BLOCK), n);
+  int64_t most = INT64_MAX >> (64 - 8 * dtype_bytes((dtype)key->dtype));
+  key = shape_pad(b, key, last, ix_const(b->ir, 0), rest,
+                  ir_const_int(b->ir, (dtype)key->dtype, most));
+  sizes to = sizes_insert(b, sizes_with(sizes_of(key), last, blocks), last + 1, block);
+  return shape_reshape(b, key, &to);
+}
+
+/** The last two axes as one. */
+static value join_last_axes(builder *b, const node *x) {
+  return build_flatten(b, value_of(x), -2, -1);
+}
+
+static bool is_divided(const node *key, const node *k) {
+  return key->rank < SIZES_MAX_RANK - 1 && k->hi >= 1 && k->hi <= TOPK_DIVIDED_MOST &&
+         key->dims[key->rank - 1]->lo / TOPK_BLOCK / TOPK_BLOCKS_LEAST >= k->hi;
+}
+
+/** The indices of the first k keys along the last axis, in order. Recurses once for each division
+    of the axis by TOPK_BLOCK. */
+static const node *first_keys(builder *b, const node *key, const node *k) {
+  const node *n = key->dims[key->rank - 1];
+  if (!is_divided(key, k)) {
+    if (n->hi <= TOPK_RANKED_MOST)
+      return first_by_rank(b, node_ranks(b, key, all_indices(b, n)), k);
+    return shape_slice(b, node_argsort(b, key), key->rank - 1u, ix_const(b->ir, 0), k, 1);
+  }
+  const node *blocks = block_keys(b, key);
+  axis_list last = axes_from(blocks->rank - 1u, blocks->rank);
+  const node *best = first_keys(b, node_reduce(b, OP_MIN, blocks, &last, false), k);
+  value index =
+      build_mul(b, value_of(shape_unsqueeze(b, best, best->rank)), build_int(b, TOPK_BLOCK));
+  index = build_add(b, index, value_of(all_indices(b, ix_const(b->ir, TOPK_BLOCK))));
+  index = join_last_axes(b, index.node);
+  value of = build_gather_elements(b, join_last_axes(b, blocks), index, -1);
+  const node *first = first_by_rank(b, node_ranks(b, of.node, index.node), k);
+  return build_gather_elements(b, index, value_of(first), -1).node;
+}
+
+static value swap_with_last(builder *b, value x, size_t axis) {
+  return axis + 1 == x.node->rank ? x : build_swapaxes(b, x, (int64_t)axis, -1);
+}
+
+void build_topk(builder *b, value x, const node *k, int64_t axis, bool largest, value out[2]) {
+  x = value_typed(b, x);
+  size_t at = axis_of(b, axis, x.node->rank);
+  const node *size = x.node->dims[at], *rest = ix_sub(b->ir, size, k);
+  if (k->lo < 0 || !ix_prove_nonnegative(b->ir, rest)) {
+    b->needed = rest;
+    diag_raise(b->diag, TN_ERR_SHAPE, "k is %s, not from 0 to %s, the size of axis %zu",
+               size_text(b, k), size_text(b, size), at);
+  }
+  x = swap_with_last(b, x, at);
+  value index = value_of(first_keys(b, node_order_keys(b, x.node, largest, false), k));
+  out[0] = swap_with_last(b, build_gather_elements(b, x, index, -1), at);
+  out[1] = swap_with_last(b, index, at);
+}
+
+/* ---- Public functions ---- */
+
+typedef struct topk_call {
+  tn_dim k;
+  int axis;
+  bool largest;
+} topk_call;
+
+static void call_topk(builder *b, const value in[], size_t n, const void *options, value out[],
+                      size_t n_out) {
+  const topk_call *c = options;
+  (void)n, (void)n_out;
+  build_topk(b, in[0], dim_to_node(b, c->k), c->axis, c->largest, out);
+}
+
+void tn_topk(tn_tensor *x, tn_dim k, int axis, bool largest, tn_tensor *out[2]) {
+  op_call_many(call_context(&x, 1), "topk", &x, 1, 0, call_topk, &(topk_call){k, axis, largest},
+               out, 2);
+}
