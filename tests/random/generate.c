@@ -505,9 +505,16 @@ static const node *scattered(maker *m, const node *x) {
   return ir_scatter(m->g, x, values, all, o);
 }
 
+/** Makes running results, of all elements or of those of a class, some of them outside. */
 static const node *scanned(maker *m, const node *x) {
   if (!x->rank) return NULL;
-  return ir_scan(m->g, any_reduction(m, (dtype)x->dtype), x, rng_below(&m->r, x->rank));
+  op o = any_reduction(m, (dtype)x->dtype);
+  size_t axis = rng_below(&m->r, x->rank);
+  if (rng_chance(&m->r, 50)) return ir_scan(m->g, o, x, axis);
+  shape s = shape_of(x);
+  int64_t classes = 1 + (int64_t)rng_below(&m->r, 6);
+  const node *of = indices(m, ix_const(m->g, classes), &s);
+  return ir_scan_classes(m->g, o, x, axis, of, classes);
 }
 
 static const node *reduced(maker *m, const node *x, op o) {

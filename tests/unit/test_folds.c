@@ -225,6 +225,24 @@ TEST(elements_that_no_step_writes_stay) {
         (numbers)NUMBERS(1, 2, 7, 3), 2, (numbers[]){NUMBERS(1, 2, 3), NUMBERS(0, 1, 1, 9, 3, 3)});
 }
 
+/* A running sum for each class: the element that a step updates is emitted after it. */
+TEST(running_sums_of_classes) {
+  gives(t,
+        PARAM("y", "5", "0") PARAM("x", "5", "1") PARAM("p", "5", "2") RANGE("k", "5", "0")
+            RANGE("j", "3", "2")
+                RANGE("r", "5",
+                      "1") "%a = index f32 %x %k [component=0]\n%at = index f32 %p %k "
+                           "[component=0]\n%to = cast index %at\n%zero = const f32 0\n"
+                           "%init = stage void %zero %j 3 %j [values=1 ranges=1 pins=0 "
+                           "cut=0 1]\n"
+                           "%step = stage void %a %to 3 [values=1 ranges=0 pins=0 cut=0 1]\n" STATE(
+                               "now", " %to",
+                               "0") "%f = fold void %init %step %now %k 5 %k "
+                                    "[states=1 emits=1 ranges=1 pins=0 add 0 1]\n" RESULT("5", "1"),
+        (numbers)NUMBERS(1, 2, 4, 8, 7), 2,
+        (numbers[]){NUMBERS(1, 2, 3, 4, 5), NUMBERS(2, 0, 2, 2, 0)});
+}
+
 /* The running sum is emitted into the output itself, row by row. */
 TEST(sums_are_emitted_into_the_output) {
   gives(t,
@@ -406,6 +424,7 @@ int main(void) {
       cmocka_unit_test(a_variance_in_one_pass),
       cmocka_unit_test(a_step_writes_where_memory_says),
       cmocka_unit_test(elements_that_no_step_writes_stay),
+      cmocka_unit_test(running_sums_of_classes),
       cmocka_unit_test(sums_are_emitted_into_the_output),
       cmocka_unit_test(folds_start_from_folds),
       cmocka_unit_test(long_chains_of_starts),

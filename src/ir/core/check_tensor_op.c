@@ -142,6 +142,12 @@ const char *check_op_scatter(const node_spec *s) {
 const char *check_op_scan(const node_spec *s) {
   const node *x = s->src[0];
   if (!check_reduces(s->ints[0], (dtype)x->dtype)) return "not an op that reduces this type";
+  if (s->n_src - 1 != s->n_int - 2) return "a scan has classes and their number, or neither";
+  if (s->n_src > 1) {
+    if (s->src[1]->dtype != DT_I64) return "a scan's classes are i64";
+    if (!ir_same_shape(s->src[1], x)) return "a scan's classes differ in shape";
+    if (s->ints[2] < 1) return "a scan of no classes";
+  }
   return s->ints[1] >= 0 && (uint64_t)s->ints[1] < x->rank ? NULL : "no such axis";
 }
 

@@ -93,3 +93,9 @@ const node *ir_scan(ir *g, op o, const node *x, size_t axis) {
   int64_t ints[] = {o, (int64_t)axis};
   return ir_node(g, OP_SCAN, (dtype)x->dtype, &x, 1, ints, 2);
 }
+
+const node *ir_scan_classes(ir *g, op o, const node *x, size_t axis, const node *classes,
+                            int64_t n) {
+  int64_t ints[] = {o, (int64_t)axis, n};
+  return ir_node(g, OP_SCAN, (dtype)x->dtype, (const node *[]){x, classes}, 2, ints, 3);
+}

@@ -374,18 +374,29 @@ static void run_scatter(run *r, const node *n) {
   }
 }
 
+/** Combines elements with a running result for each line along the axis and each class. */
 static void run_scan(run *r, const node *n) {
   interp_array *y = result_of(r, n);
   const interp_array *x = array_of(r, n->src[0]);
-  int64_t at[INTERP_MAX_RANK] = {0};
+  const interp_array *classes = n->n_src > 1 ? array_of(r, n->src[1]) : NULL;
+  size_t many = classes ? (size_t)n->ints[2] : 1, inner = 1, length = (size_t)y->dims[n->ints[1]];
+  size_t count = array_count(y);
+  if (classes && !same_dims(classes, x)) raise_bad_shape(r, n);
+  if (!count) return;
+  for (size_t i = (size_t)n->ints[1] + 1; i < y->rank; i++) inner *= (size_t)y->dims[i];
   uint64_t start = 0;
   op_identity((op)n->ints[0], y->dtype, &start);
-  for (size_t k = 0; k < array_count(y); k++, step_coords(y->rank, y->dims, at)) {
-    uint64_t before = start;
-    if (at[n->ints[1]]--) before = read_element(y, offset(y, at));
-    at[n->ints[1]]++;
-    write_element(y, k, combine(y->dtype, n->ints[0], before, read_element(x, k)));
+  arena_mark here = arena_save(&r->work);
+  uint64_t *state = arena_alloc(&r->work, count / length * many * sizeof *state);
+  for (size_t i = 0; i < count / length * many; i++) state[i] = start;
+  for (size_t k = 0; k < count; k++) {
+    uint64_t at = classes ? read_element(classes, k) : 0, alone = start;
+    size_t line = k / (length * inner) * inner + k % inner;
+    uint64_t *before = at < many ? &state[line * many + at] : &alone;
+    *before = combine(y->dtype, n->ints[0], *before, read_element(x, k));
+    write_element(y, k, *before);
   }
+  arena_rewind(&r->work, here);
 }
 
 /* Sources and host functions. */

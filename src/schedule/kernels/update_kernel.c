@@ -4,6 +4,8 @@
                 OUT(y, STAGE[c, d](f[d]; d, c))
      a scan     f = FOLD[r](identity; op x[i, r]; emit STATE; r)
                 OUT(y, STAGE[i, s](f.1[s]; i, s))
+     by classes f = FOLD[r](STAGE[d](identity; d); op STAGE[](x[i, r]; p[i, r]); emit STATE[p[i,
+   r]]; r)
 
    c and i are coordinates along which elements are apart, and become loops of the STAGE, which may
    run in any order; r are the FOLD's. Where a scatter has no such r, each element has one update at
@@ -140,9 +142,36 @@ static const node *scatter(const update_kernel *k) {
   return sink_over(k, v, s.store_at, all, n);
 }
 
+/* The parts of a scan's FOLD. The state is an element, or, of a scan by classes, an array of one
+   for each. */
+typedef struct scan_parts {
+  const node *init, *step, *emit;
+  int64_t component; /* of the STAGE that is the step; −1: none */
+} scan_parts;
+
+static scan_parts state_of_element(const update_kernel *k, const node *r, const node *init) {
+  dtype t = (dtype)init->dtype;
+  const node *state = index_make(k->g, t, fold_state_make(k->g, t, r, 0), 0, 0, NULL);
+  return (scan_parts){init, k->body, state, -1};
+}
+
+static scan_parts state_of_classes(const update_kernel *k, const node *r, const node *init) {
+  ir *g = k->g;
+  dtype t = (dtype)init->dtype;
+  const node *value = k->body->src[0], *at = k->body->src[1];
+  const node *extent = ix_const(g, k->v->updates->classes), *own = ix_const(g, 0);
+  bool one = node_is_bits(extent, 1);
+  if (!one) own = range_make(g, extent, KIND_LOOP);
+  const node *state = index_make(g, t, fold_state_make(g, t, r, 0), 0, 1, &at);
+  if (at->lo < 0) state = ir_op3(g, OP_WHERE, ix_lt(g, at, ix_const(g, 0)), value, state);
+  return (scan_parts){stage_of_state(k, init, 1, &own, &extent, !one, &own),
+                      stage_of_state(k, value, 1, &at, &extent, 0, NULL), state, 0};
+}
+
 static const node *scan(const update_kernel *k) {
   ir *g = k->g;
-  dtype t = (dtype)k->body->dtype;
+  bool has_classes = k->v->updates->classes > 0;
+  dtype t = (dtype)(has_classes ? k->body->src[0] : k->body)->dtype;
   const node *bound[1], **all = arena_alloc(k->a, (k->n_ranges + 1) * sizeof *all);
   size_t rank = k->param->rank, one = 1, n = stage_ranges(k, bound, fold_ranges(k, bound), all);
   const node *r = bound[0], *own = range_clone(g, r, range_extent(r));
@@ -150,14 +179,15 @@ static const node *scan(const update_kernel *k) {
   uint64_t start = 0;
   op_identity((op)k->v->updates->op, t, &start);
   const node *init = ir_const_bits(g, t, start);
-  const node *state = index_make(g, t, fold_state_make(g, t, r, 0), 0, 0, NULL);
+  scan_parts s = has_classes ? state_of_classes(k, r, init) : state_of_element(k, r, init);
   const node *fold = fold_make(g, &(fold_spec){.n_states = 1,
                                                .n_emits = 1,
                                                .n_ranges = 1,
-                                               .inits = &init,
-                                               .steps = &k->body,
+                                               .inits = &s.init,
+                                               .steps = &s.step,
                                                .ops = &k->v->updates->op,
-                                               .emits = &state,
+                                               .components = &s.component,
+                                               .emits = &s.emit,
                                                .ranks = &one,
                                                .coords = &r,
                                                .extents = &extent,

@@ -269,6 +269,15 @@ static void add_scatter(building *r, const node *n) {
   store_over(r, n, v, v->coords);
 }
 
+/** GROUP(value; class) of a scan by classes. */
+static const node *with_class(building *r, const node *n, const value *v, const node *body,
+                              int64_t *classes) {
+  *classes = n->ints[2];
+  const node *index = body_element(r, n->src[1], v->coords);
+  const node *src[] = {body, element_coordinate(r->g, index, ix_const(r->g, *classes))};
+  return ir_node(r->g, OP_GROUP, DT_VOID, src, 2, NULL, 0);
+}
+
 static void add_scan(building *r, const node *n) {
   const node *x = n->src[0];
   size_t axis = (size_t)n->ints[1];
@@ -278,6 +287,7 @@ static void add_scan(building *r, const node *n) {
   if (v->coords[axis]->op == OP_RANGE) {
     value_updates *u = arena_calloc(ir_arena(r->g), 1, sizeof *u);
     *u = (value_updates){.op = n->ints[0], .along = UINT64_C(1) << axis, .is_scan = true};
+    if (n->n_src > 1) body = with_class(r, n, v, body, &u->classes);
     v->updates = u;
   } else {
     body = reduce_single(r, n, body);

@@ -35,10 +35,12 @@ typedef struct value_scan {
    order along some coordinates, updates a state, which lies in the array that the value is stored
    to. */
 typedef struct value_updates {
-  int64_t op;     /* of the updates; −1: the last one stays */
-  uint64_t along; /* mask of the coordinates that the FOLD binds */
-  bool is_scan;   /* the state is an element, which each update emits; else it is an array, and the
-                     body is GROUP(value; coordinate of each axis of the array …) */
+  int64_t op;      /* of the updates; −1: the last one stays */
+  uint64_t along;  /* mask of the coordinates that the FOLD binds */
+  bool is_scan;    /* the state is an element, which each update emits; else it is an array, and the
+                      body is GROUP(value; coordinate of each axis of the array …) */
+  int64_t classes; /* of a scan by classes: its state is an array of as many elements, and the body
+                      is GROUP(value; class); else 0 */
 } value_updates;
 
 /** Resources that a group reserves for a value that it will compute later. */

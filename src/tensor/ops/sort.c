@@ -2,9 +2,10 @@
 
    Along a short axis each element is compared with each, which counts the elements before it. Along
    others keys are sorted by their digits, the lowest first. A digit is a pass over groups of
-   elements: each group counts its digits, a cumulative sum of the counts, by digit and then by
-   group, tells where those of each group begin, and elements are scattered there, in their order
-   within the group. All of that is spelt in the graph. */
+   elements: each group counts its digits (a SCATTER of ones), and a cumulative sum of the counts,
+   by digit and then by group, tells where those of each group begin. A running count of the
+   elements of the same digit (a SCAN by classes) tells how far behind an element goes, and a
+   SCATTER writes it there. The passes are a LOOP, so that their kernels are compiled once. */
 #include "tensor/ops/sort.h"
 
 #include "ir/index/build_tensor.h"
@@ -16,8 +17,8 @@
 #include "tensor/ops/order_keys.h"
 #include "tensor/ops/reduction.h"
 
-/* Bits of a digit, elements of a group. */
-enum { DIGIT_BITS = 4, GROUP = 64 };
+/* Elements of a group; elements of a row up to which digits have 4 bits, and not 8. */
+enum { GROUP = 4096, SHORT_DIGITS_MOST = 1024 };
 
 static const node *all_indices(builder *b, const node *n, dtype t) {
   sizes s = {1, {n}};
@@ -55,68 +56,67 @@ static const node *write_at(builder *b, const node *x, const node *place) {
 }
 
 /* A sort by digits: keys, unsigned and in groups, and the indices of where they came from, which
-   may be NULL; (rows, groups * GROUP). */
+   may be NULL; (rows, groups * group). */
 typedef struct radix {
   const node *keys, *index;
-  const node *rows, *groups;
+  const node *rows, *groups, *group;
+  int digit_bits;
   dtype counts; /* type of positions in a row */
 } radix;
 
-/** Digits (rows, groups, GROUP) in the type of positions. */
+static sizes grouped(const radix *r) { return (sizes){3, {r->rows, r->groups, r->group}}; }
+
+/** Digits (rows, groups, group), i64. */
 static const node *digits_at(builder *b, const radix *r, const node *pass) {
-  sizes s = {3, {r->rows, r->groups, ix_const(b->ir, GROUP)}};
-  const node *shift = ex_size(b, ix_scale(b->ir, pass, DIGIT_BITS), (dtype)r->keys->dtype);
+  sizes s = grouped(r);
+  const node *shift = ex_size(b, ix_scale(b->ir, pass, r->digit_bits), (dtype)r->keys->dtype);
   value digit = build_right_shift(b, value_of(r->keys), value_of(shift));
-  digit = build_bitwise_and(b, digit, build_int(b, (1 << DIGIT_BITS) - 1));
-  return shape_reshape(b, ex_cast(b, digit.node, r->counts), &s);
+  digit = build_bitwise_and(b, digit, build_int(b, (INT64_C(1) << r->digit_bits) - 1));
+  return shape_reshape(b, ex_cast(b, digit.node, DT_I64), &s);
 }
 
-/** The positions (rows, digits * groups) where elements of a digit and a group begin. */
+static const node *ones(builder *b, const radix *r) {
+  sizes s = grouped(r);
+  return ex_fill(b, ir_const_int(b->ir, r->counts, 1), &s);
+}
+
+/** The positions (rows, digits, groups) where elements of a digit and a group begin. */
 static const node *group_starts(builder *b, const radix *r, const node *digit) {
-  const node *digits = ix_const(b->ir, 1 << DIGIT_BITS);
-  sizes s = {4, {r->rows, digits, r->groups, ix_const(b->ir, GROUP)}};
-  sizes flat = {2, {r->rows, ix_mul(b->ir, digits, r->groups)}};
-  const node *is_digit =
-      ex_binary(b, OP_EQ, broadcast_unsqueezed(b, digit, 1, &s), ex_iota(b, r->counts, &s, 1));
-  const node *counts = shape_reshape(b, count_true(b, is_digit, r->counts), &flat);
-  return ex_binary(b, OP_SUB, node_cumulative(b, OP_ADD, counts, 1), counts);
-}
-
-/** The number of elements (rows, groups, GROUP) of the same digit before each one in its group. */
-static const node *ranks_in_group(builder *b, const radix *r, const node *digit) {
-  const node *size = ix_const(b->ir, GROUP);
-  sizes s = {4, {r->rows, r->groups, size, size}};
-  const node *is_same = ex_binary(b, OP_EQ, broadcast_unsqueezed(b, digit, 3, &s),
-                                  broadcast_unsqueezed(b, digit, 2, &s));
-  const node *is_before =
-      ex_binary(b, OP_LT, ex_iota(b, r->counts, &s, 3), ex_iota(b, r->counts, &s, 2));
-  return count_true(b, ex_binary(b, OP_AND, is_same, is_before), r->counts);
+  ir *g = b->ir;
+  const node *digits = ix_const(g, INT64_C(1) << r->digit_bits);
+  sizes by_group = {3, {r->rows, r->groups, digits}}, by_digit = {3, {r->rows, digits, r->groups}};
+  sizes flat = {2, {r->rows, ix_mul(g, digits, r->groups)}}, s = grouped(r);
+  const node *none = ex_fill(b, ir_const_int(g, r->counts, 0), &by_group);
+  const node *at[] = {ex_iota(b, DT_I64, &s, 0), ex_iota(b, DT_I64, &s, 1), digit};
+  const node *counts = ir_scatter(g, none, ones(b, r), at, OP_ADD);
+  counts = shape_reshape(b, shape_permute(b, counts, (const int64_t[]){0, 2, 1}), &flat);
+  const node *before = ex_binary(b, OP_SUB, node_cumulative(b, OP_ADD, counts, 1), counts);
+  return shape_reshape(b, before, &by_digit);
 }
 
 /** Sorts by the digit of a pass. */
 static void sort_digit(builder *b, radix *r, const node *pass) {
+  ir *g = b->ir;
   const node *digit = digits_at(b, r, pass), *starts = group_starts(b, r, digit);
-  sizes s = sizes_of(digit), flat = sizes_of(r->keys);
-  const node *groups = ex_fill(b, ex_size(b, r->groups, DT_I64), &s);
-  const node *of = ex_binary(b, OP_ADD, ex_binary(b, OP_MUL, ex_cast(b, digit, DT_I64), groups),
-                             ex_iota(b, DT_I64, &s, 1));
-  const node *at[] = {ex_iota(b, DT_I64, &s, 0), of};
-  const node *place =
-      ex_binary(b, OP_ADD, ir_gather(b->ir, starts, at), ranks_in_group(b, r, digit));
+  sizes s = grouped(r), flat = sizes_of(r->keys);
+  const node *rank = ir_scan_classes(g, OP_ADD, ones(b, r), 2, digit, INT64_C(1) << r->digit_bits);
+  const node *at[] = {ex_iota(b, DT_I64, &s, 0), digit, ex_iota(b, DT_I64, &s, 1)};
+  const node *place = ex_binary(b, OP_ADD, ir_gather(g, starts, at), rank);
+  place = ex_binary(b, OP_SUB, place, ex_int(b, place, 1));
   place = ex_cast(b, shape_reshape(b, place, &flat), DT_I64);
   r->keys = write_at(b, r->keys, place);
   if (r->index) r->index = write_at(b, r->index, place);
 }
 
 /** Keys (rows, n) as unsigned integers in whole groups, filled up with greatest ones. */
-static const node *group_keys(builder *b, const node *key, const node *groups) {
+static const node *group_keys(builder *b, const node *key, const radix *r) {
   static const dtype of_bytes[] = {[1] = DT_U8, [2] = DT_U16, [4] = DT_U32, [8] = DT_U64};
   dtype t = (dtype)key->dtype;
   size_t bytes = dtype_bytes(t);
   key = ex_binary(b, OP_XOR, key, ex_int(b, key, INT64_MIN >> (64 - 8 * bytes)));
   key = build_bitcast(b, value_of(key), of_bytes[bytes]).node;
   const node *fill = ir_const_bits(b->ir, of_bytes[bytes], UINT64_MAX >> (64 - 8 * bytes));
-  const node *rest = ix_sub(b->ir, ix_scale(b->ir, groups, GROUP), key->dims[1]);
+  const node *rest = ix_sub(b->ir, ix_mul(b->ir, r->groups, r->group), key->dims[1]);
   return shape_pad(b, key, 1, ix_const(b->ir, 0), rest, fill);
 }
 
@@ -134,21 +134,28 @@ static void sort_all_digits(builder *b, radix *r, int passes) {
   r->keys = out[0].node, r->index = out[1].node;
 }
 
+/** How keys (rows, n) are sorted: a short row is one group. */
+static radix radix_of(builder *b, const node *key) {
+  const node *n = key->dims[1], *one = ix_const(b->ir, 1), *group = ix_const(b->ir, GROUP);
+  bool is_short = n->hi <= GROUP;
+  radix r = {.rows = key->dims[0], .group = is_short ? n : group, .digit_bits = 8};
+  if (n->hi <= SHORT_DIGITS_MOST) r.digit_bits = 4;
+  r.groups = is_short ? one : ix_floordiv(b->ir, ix_add_const(b->ir, n, GROUP - 1), group);
+  r.counts = n->hi < INT32_MAX - GROUP ? DT_I32 : DT_I64;
+  return r;
+}
+
 /** Sorts keys (rows, n): their indices (i64), or the keys themselves. */
 static const node *sort_digits(builder *b, const node *key, bool wants_index) {
   const node *n = key->dims[1], *zero = ix_const(b->ir, 0);
   int bits = (int)(8 * dtype_bytes((dtype)key->dtype));
-  radix r = {.rows = key->dims[0],
-             .groups =
-                 ix_floordiv(b->ir, ix_add_const(b->ir, n, GROUP - 1), ix_const(b->ir, GROUP)),
-             .counts = n->hi < INT32_MAX - GROUP ? DT_I32 : DT_I64};
-  r.keys = group_keys(b, key, r.groups);
+  radix r = radix_of(b, key);
+  r.keys = group_keys(b, key, &r);
   sizes s = sizes_of(r.keys);
   if (wants_index) r.index = ex_iota(b, r.counts, &s, 1);
-  sort_all_digits(b, &r, bits / DIGIT_BITS);
-  const node *sorted = wants_index ? r.index : r.keys;
-  if (wants_index) return ex_cast(b, shape_slice(b, sorted, 1, zero, n, 1), DT_I64);
-  sorted = build_bitcast(b, value_of(sorted), (dtype)key->dtype).node;
+  sort_all_digits(b, &r, bits / r.digit_bits);
+  if (wants_index) return ex_cast(b, shape_slice(b, r.index, 1, zero, n, 1), DT_I64);
+  const node *sorted = build_bitcast(b, value_of(r.keys), (dtype)key->dtype).node;
   sorted = ex_binary(b, OP_XOR, sorted, ex_int(b, sorted, INT64_MIN >> (64 - bits)));
   return shape_slice(b, sorted, 1, zero, n, 1);
 }
