@@ -146,10 +146,20 @@ static bool may_be_lanes(estimate *e, const node *binder, const node *range, int
          range_likely_trips(range) >= (double)(MACHINE_VECTORISED_FOLD_LEAST * lanes);
 }
 
+/** True if a binder stores a FOLD's array that lies in its output: updates at addresses of data. */
+static bool stores_updates(ir *g, const node *binder) {
+  for (size_t i = 0; binder->op == OP_STAGE && i < stage_n_values(binder); i++)
+    if (stage_placed_fold(g, binder, i)) return true;
+  return false;
+}
+
 /** Vector bytes of a nest along a range. A memory-bound nest uses half lines: with vectors of whole
-    lines, several streams run ahead of the hardware prefetcher at once, which is slower. */
-static size_t vector_bytes_of(const choice *c, const node_list *nest, const node *range) {
+    lines, several streams run ahead of the hardware prefetcher at once, which is slower. Updates
+   are no streams: each goes to another line, of which half a vector would leave the rest. */
+static size_t vector_bytes_of(const choice *c, const node *binder, const node_list *nest,
+                              const node *range) {
   size_t most = c->target->vector_bytes;
+  if (stores_updates(c->laws.g, binder)) return most;
   size_t half = (size_t)(MACHINE_STREAMED_VECTOR_LINE_SHARE *
                          hardware_with_defaults(&c->target->hardware).line_bytes);
   return most > half && choice_is_memory_bound(c, nest, range) ? half : most;
@@ -163,7 +173,7 @@ static int64_t lanes_of(const choice *c, const node *binder, const node_list *ne
     size_t bytes = estimate_widest_element(&value, NULL);
     if (bytes > widest) widest = bytes;
   }
-  return (int64_t)(vector_bytes_of(c, nest, range) / widest);
+  return (int64_t)(vector_bytes_of(c, binder, nest, range) / widest);
 }
 
 /** The widest vectors that a range of open size likely fills. */
