@@ -14,8 +14,9 @@
 #include "tensor/ops/reduction.h"
 #include "tensor/ops/type_promotion.h"
 
-/* Elements of a block; blocks from which an axis is divided; rows from which none is. */
-enum { SCAN_BLOCK = 2048, SCAN_BLOCKS_LEAST = 8, SCAN_ROWS_MOST = 16 };
+/* Elements of a block; blocks from which an axis is divided; rows from which none is. Lanes take a
+   block each: blocks of a power of two of bytes would share few sets of a cache. */
+enum { SCAN_BLOCK = 2000, SCAN_BLOCKS_LEAST = 8, SCAN_ROWS_MOST = 16 };
 
 typedef struct scan {
   op o;
