@@ -164,8 +164,7 @@ const node *law_peel(laws *l, const node *sink, const node *range, bool last, co
   if (!f || f->op != OP_FOLD) return law_refuse(l, "no FOLD binds the range");
   for (size_t i = 0; i < fold_n_states(f); i++)
     if (fold_component(f, i) >= 0 &&
-        (fold_array_is_placed(g, f, i) || /* the only element too, where memory may say none */
-         !stage_is_bijection(fold_step(f, i), (size_t)fold_component(f, i))))
+        !stage_is_bijection(fold_step(f, i), (size_t)fold_component(f, i)))
       return law_refuse(l, "a step alone does not write all elements of its state");
   node_list order = law_index_of(l, sink).nodes;
   const char *why = fold_objection(g, f, range);

@@ -218,11 +218,16 @@ static bool is_range_sum(const node *x, const node *size) {
   return !ix_offset(x) && node_is_bits(size, (uint64_t)unit);
 }
 
+/** True if an index is proved to be 0 and the size to be 1: other indices are outside. */
+static bool is_only_index(const node *x, const node *size) {
+  return node_is_bits(size, 1) && !x->lo && !x->hi;
+}
+
 bool stage_is_bijection(const node *s, size_t value) {
   const node *const *x = stage_coords(s, value), *const *dims = stage_extents(s, value);
   size_t used = 0;
   for (size_t i = 0; i < stage_rank(s, value); i++)
-    if (!node_is_bits(dims[i], 1) && !is_range_sum(x[i], dims[i])) return false;
+    if (!is_only_index(x[i], dims[i]) && !is_range_sum(x[i], dims[i])) return false;
   for (size_t k = 0; k < stage_n_ranges(s); k++) {
     size_t times = 0;
     for (size_t i = 0; i < stage_rank(s, value); i++)
