@@ -2,7 +2,8 @@
    access has a constant address, as after unrolling, and whose elements are stored in few groups
    that do not overlap, becomes one register a group; a single element of a group is extracted from
    it. Arrays that a loop fills are spilled to memory after it where another loop needs the
-   registers before they are read, or where they are read in a loop at varying addresses. */
+   registers before they are read, or where they are read in a loop at varying addresses. Such
+   arrays stay in memory where a loop that fills them may be empty. */
 #include "codegen/codegen.h"
 #include "ir/core/build.h"
 #include "ir/core/topo_sort.h"
@@ -17,6 +18,7 @@
 typedef struct cell {
   int64_t first;
   uint16_t lanes;
+  bool is_stored; /* by a store that no empty loop can leave out */
 } cell;
 
 typedef VEC(cell) cell_list;
@@ -76,7 +78,10 @@ static bool sort_cells(cell_list *l) {
   if (l->n) qsort(l->at, l->n, sizeof *l->at, by_first);
   for (size_t i = 0; i < l->n; i++) {
     const cell *last = n ? &l->at[n - 1] : NULL, *c = &l->at[i];
-    if (last && last->first == c->first && last->lanes == c->lanes) continue;
+    if (last && last->first == c->first && last->lanes == c->lanes) {
+      l->at[n - 1].is_stored |= c->is_stored;
+      continue;
+    }
     if (last && last->first + last->lanes > c->first) return false;
     l->at[n++] = *c;
   }
@@ -100,8 +105,18 @@ static size_t find_cell(const array *a, int64_t first, uint16_t lanes) {
   return lanes == 1 || (c->first == first && c->lanes == lanes) ? low : a->cells.n;
 }
 
+/** True if all loops around a store, inside of the place of its array, have an iteration. */
+static bool is_always_run(const array *a, const node *store) {
+  for (uint32_t i = 0; i < store->free->n; i++) {
+    const node *r = store->free->at[i];
+    if (!node_is_free_in(r, a->alloc) && range_extent(r)->lo < 1) return false;
+  }
+  return true;
+}
+
 static void note_store(promotion *p, array *a, const node *store) {
-  vec_push(p->a, &a->cells, ((cell){node_int(store->src[1]), lanes_of(store)}));
+  cell c = {node_int(store->src[1]), lanes_of(store), is_always_run(a, store)};
+  vec_push(p->a, &a->cells, c);
   for (uint32_t i = 0; i < store->free->n; i++)
     if (!nodes_contain(a->loops.at, a->loops.n, store->free->at[i]))
       vec_push(p->a, &a->loops, store->free->at[i]);
@@ -197,6 +212,16 @@ static void refuse_outer_arrays(promotion *p, const node_list *order, size_t reg
     a->registers = inside + (a->refused ? 0 : a->cells.n);
   }
   find_spilled(&all, registers);
+}
+
+/** Refuses arrays to be spilled after loops that may have stored nothing: registers are read there
+    whatever readers of their elements ask before. */
+static void refuse_unstored(promotion *p, const node_list *order) {
+  for (size_t i = 0; i < order->n; i++) {
+    array *a = order->at[i]->op == OP_ALLOC ? map_get(&p->arrays, order->at[i]) : NULL;
+    for (size_t c = 0; a && a->is_spilled && c < a->cells.n; c++)
+      a->refused |= !a->cells.at[c].is_stored;
+  }
 }
 
 /* Registers in place of arrays. */
@@ -327,6 +352,7 @@ const node *codegen_promote_registers(ir *g, const node *sink, const target *t) 
   node_list order = topo_sort(p.a, &sink, 1, NULL, NULL);
   find_arrays(&p, &order, t->registers);
   refuse_outer_arrays(&p, &order, t->registers);
+  refuse_unstored(&p, &order);
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i], *with = rebuild_node(&p, n);
     if (with != n) map_set(p.a, &p.image, n, (void *)with);
