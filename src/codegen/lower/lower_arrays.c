@@ -1,6 +1,7 @@
 /* Builds the parts of a lowered kernel: storage, loads, stores, loops, and loops that copy or fill
    whole arrays. */
 #include "codegen/lower/lowering.h"
+#include "ir/index/index_proof.h"
 #include "ir/index/row_major_address.h"
 #include "ir/index/write_once.h"
 #include "ir/transform/substitute.h"
@@ -252,15 +253,21 @@ static nest written_nest(lowering *l, const home *h, const node *stage, size_t v
   return e;
 }
 
-/** True if a stage's value provably writes all elements of its array, each once. */
-static bool writes_all(const node *stage, size_t value) {
+/** True if a step of a FOLD, a STAGE's value, provably writes all elements of its array, each once,
+    and the same way in all iterations. */
+static bool step_writes_all(lowering *l, const node *fold, const node *stage, size_t value) {
+  const node *const *coords = stage_coords(stage, value);
+  size_t rank = stage_rank(stage, value);
   double written = 1, elements = 1;
+  if (!ix_prove_in_bounds(l->g, rank, stage_extents(stage, value), coords)) return false;
+  for (size_t i = 0; i < rank; i++)
+    for (size_t k = 0; k < fold_n_ranges(fold); k++)
+      if (node_is_free_in(fold_range(fold)[k], coords[i])) return false;
   for (size_t i = 0; i < stage_loop_depth(stage, value); i++) {
     const node *extent = range_extent(stage_range(stage)[i]);
     written *= node_is_const(extent) ? (double)node_int(extent) : 0;
   }
-  for (size_t i = 0; i < stage_rank(stage, value); i++)
-    elements *= (double)stage_extents(stage, value)[i]->hi;
+  for (size_t i = 0; i < rank; i++) elements *= (double)stage_extents(stage, value)[i]->hi;
   return written == elements && stage_writes_once(stage, value);
 }
 
@@ -285,7 +292,7 @@ const node *lower_copy_home(lowering *l, const home *from, const home *to, const
 
 const node *lower_fill(lowering *l, const home *h, const node *to, const node *x, const node *stage,
                        size_t value, const node *reader) {
-  bool has_loops = stage && writes_all(stage, value);
+  bool has_loops = stage && step_writes_all(l, reader, stage, value);
   nest e = has_loops ? written_nest(l, h, stage, value, reader) : whole_nest(l, h);
   x = lower_store(l, to, lower_address(l, h, e.coords), x);
   return lower_close_loops(l, &x, NULL, 1, e.loops, e.n);

@@ -95,8 +95,9 @@ const node *lower_stage_address(lowering *l, const home *h, const node *s, size_
 const node *lower_copy_array(lowering *l, const node *stage, size_t value, const node *reader,
                              const home *to, int64_t o);
 
-/** Loops that fill an array with one value: those by which a stage's value writes all elements of
-   it, or loops over the whole array (also for stage NULL). */
+/** Loops that fill an array with one value: for a state of the FOLD `reader`, those by which its
+   step, a stage's value, writes all elements of it, or loops over the whole array (also for stage
+   NULL). */
 const node *lower_fill(lowering *l, const home *h, const node *to, const node *x, const node *stage,
                        size_t value, const node *reader);
 
