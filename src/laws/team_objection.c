@@ -29,9 +29,9 @@ static bool may_differ(const check *c, const node *size) {
 
 /** True if all workers of a group run all iterations of a range, or of a loop over it. */
 static bool is_uniform(const check *c, const node *range) {
-  if (range_kind_of(range) == KIND_GLOBAL) return true;
-  if (range_is_digit(range)) return team_digits_has_all(&c->t.digits, range);
-  return !may_differ(c, range_extent(range));
+  bool is_workers = range_is_digit(range) && range_kind_of(range) != KIND_GLOBAL;
+  return is_workers ? team_digits_has_all(&c->t.digits, range)
+                    : !may_differ(c, range_extent(range));
 }
 
 /** True if a binder's team has to meet where it runs. */
