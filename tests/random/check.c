@@ -160,17 +160,14 @@ static void after_schedule(void *user, const char *pass, const node *const roots
   vec_push(p->a, &p->all, (tensor_pass){pass, copy, n});
 }
 
-/** Returns the bytes of a kernel's own arrays. */
+/** Returns the bytes of a kernel's own arrays; those of FOLDs that lie in outputs are none. */
 static double scratch_of(run *x, const node *kernel) {
   double all = 0;
-  node_list order = topo_sort(x->a, &kernel, 1, NULL, NULL);
+  const node *lowered = codegen_lower(x->k, kernel);
+  node_list order = topo_sort(x->a, &lowered, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
-    for (size_t k = 0; n->op == OP_STAGE && !stage_is_cut(n) && k < stage_n_values(n); k++) {
-      double bytes = (double)dtype_bytes((dtype)stage_value(n, k)->dtype);
-      for (size_t j = 0; j < stage_rank(n, k); j++) bytes *= (double)stage_extents(n, k)[j]->hi;
-      all += bytes;
-    }
+    if (n->op == OP_ALLOC) all += (double)n->src[0]->hi * (double)dtype_bytes((dtype)n->dtype);
   }
   return all;
 }
@@ -638,7 +635,7 @@ static void run_step(run *x, size_t i) {
                   .hardware = x->lowered->hardware,
                   .rules = {.f16 = true, .bf16 = true}};
   if (is_small(x->g)) run_team_schedule(x, i, x->kernels.memory);
-  if (is_small(x->g)) run_schedule(x, i, x->kernels.memory);
+  if (is_small(x->g) && !failed(x)) run_schedule(x, i, x->kernels.memory);
   if (failed(x)) return;
   run_stages(x, i, &plain, x->kernels.memory, "kernel", false);
   if (!failed(x)) run_stages(x, i, x->lowered, x->programs.memory, "decompose", true);

@@ -81,12 +81,19 @@ static double *new_bound(expecting *x, const node *n, double at_first) {
 
 /* Elementwise. */
 
+/** True for an exponential that may be 0: one below twice the least normal number, and, as operands
+    may differ a little, below three times. */
+static bool may_flush(const node *n, int math, double v) {
+  const dtype_facts *f = dtype_facts_of(n->dtype);
+  return n->op == OP_EXP && (math & MATH_FLUSH) && v < ldexp(3, 2 - (1 << (f->exponent_bits - 1)));
+}
+
 /** Returns the error that an approximate op adds to its result v. */
 static double own_error(const node *n, int math, double v, double a, double b) {
   dtype t = (dtype)n->dtype;
   if (!is_approximate(n, math)) return 0;
   if (n->op == OP_ADD || n->op == OP_SUB) return 2 * rounding(t) * (fabs(a) + fabs(b)) + least(t);
-  return function_tolerance(t) * fabs(v) + 4 * least(t);
+  return (may_flush(n, math, v) ? 1 : function_tolerance(t)) * fabs(v) + 4 * least(t);
 }
 
 /** A bound on |y − v|, where y is the result for other operands. */
