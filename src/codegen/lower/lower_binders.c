@@ -238,7 +238,7 @@ static void find_direct_stages(lowering *l, const node_list *order) {
 
 const node *codegen_lower(ir *g, const node *sink) {
   lowering l = {.g = g, .a = ir_arena(g)};
-  sink = fold_analysis_separate_emits(g, sink);
+  sink = lower_pin_steps(&l, fold_analysis_separate_emits(g, sink));
   node_list order = topo_sort(l.a, &sink, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++)
     if (order.at[i]->op == OP_FOLD) lower_fold_register(&l, order.at[i]);

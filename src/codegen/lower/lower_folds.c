@@ -8,6 +8,7 @@
    identity. */
 #include "codegen/lower/lowering.h"
 #include "ir/index/index_arithmetic.h"
+#include "ir/transform/substitute.h"
 
 /** A FOLD while it is lowered: states are initialised before the first load of one, stepped before
     the first load of a state after its step, and the loop is closed last. */
@@ -208,6 +209,35 @@ void lower_fold(lowering *l, const node *f) {
 }
 
 /* Steps that are arrays of their own, and start as the state. */
+
+/** A FOLD with those steps pinned inside of its loop that would start as a state before it. */
+static const node *pin_steps(lowering *l, const node *f) {
+  const node *innermost = fold_innermost_range(f);
+  const node **src = arena_copy(l->a, f->src, f->n_src * sizeof *src);
+  size_t n = fold_n_states(f);
+  bool changes = false;
+  for (size_t i = 0; i < n; i++) {
+    const node *step = fold_step(f, i);
+    if (fold_component(f, i) < 0 || node_is_free_in(innermost, step) ||
+        lower_may_repeat(l, step, (size_t)fold_component(f, i)))
+      continue;
+    for (size_t k = 0; k < n; k++) /* of all states, as one nest writes them */
+      if (fold_step(f, k) == step) src[n + k] = binder_with_pin(l->g, step, innermost);
+    changes = true;
+  }
+  return changes ? ir_with_sources(l->g, f, src) : f;
+}
+
+const node *lower_pin_steps(lowering *l, const node *sink) {
+  node_list order = topo_sort(l->a, &sink, 1, NULL, NULL);
+  map with = {0};
+  for (size_t i = 0; i < order.n; i++) {
+    if (order.at[i]->op != OP_FOLD) continue;
+    const node *f = order.at[i], *pinned = pin_steps(l, with.n ? subst(l->g, f, &with) : f);
+    if (pinned != f) map_set(l->a, &with, f, (void *)pinned);
+  }
+  return with.n ? subst(l->g, sink, &with) : sink;
+}
 
 void lower_find_starts(lowering *l, const node_list *order) {
   for (size_t i = 0; i < order->n; i++) {

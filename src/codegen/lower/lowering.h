@@ -149,6 +149,10 @@ void lower_team_fold(lowering *l, const node *f);
 /** Registers a FOLD; has to be called for every FOLD before any node is lowered. */
 void lower_fold_register(lowering *l, const node *fold);
 
+/** The kernel with steps inside of their FOLDs' loops that do not depend on these and start as a
+    state: outside, two FOLDs might share one. */
+const node *lower_pin_steps(lowering *l, const node *sink);
+
 /** Finds the STAGEs that start as a state of their FOLD: steps that are arrays of their own, of
     which copies could not tell the elements that are written. */
 void lower_find_starts(lowering *l, const node_list *order);
