@@ -30,7 +30,7 @@ const node *ir_scatter(ir *g, const node *x, const node *values, const node *con
 const node *ir_scan(ir *g, op o, const node *x, size_t axis);
 
 /** SCAN by classes (i64, of x's shape): op(result of the last element before of the same class,
-    element); of a class other than 0 … n − 1, the element. */
+    element); of a class other than 0 … n − 1, as of the first element of one. */
 const node *ir_scan_classes(ir *g, op o, const node *x, size_t axis, const node *classes,
                             int64_t n);
 

@@ -163,7 +163,10 @@ static scan_parts state_of_classes(const update_kernel *k, const node *r, const 
   bool one = node_is_bits(extent, 1);
   if (!one) own = range_make(g, extent, KIND_LOOP);
   const node *state = index_make(g, t, fold_state_make(g, t, r, 0), 0, 1, &at);
-  if (at->lo < 0) state = ir_op3(g, OP_WHERE, ix_lt(g, at, ix_const(g, 0)), value, state);
+  if (at->lo < 0) { /* of no class: the first element of its own */
+    const node *alone = ir_op2(g, (op)k->v->updates->op, init, value);
+    state = ir_op3(g, OP_WHERE, ix_lt(g, at, ix_const(g, 0)), alone, state);
+  }
   return (scan_parts){stage_of_state(k, init, 1, &own, &extent, !one, &own),
                       stage_of_state(k, value, 1, &at, &extent, 0, NULL), state, 0};
 }
