@@ -4,6 +4,7 @@
 #include "schedules.h"
 
 #include "../ir/random_law.h"
+#include "ir/core/math_mode.h"
 
 enum {
   MOST_LAWS = 5,
@@ -93,11 +94,10 @@ const node *random_schedule(ir *g, rng *r, const node *sink, bool reorders, size
 
 /* Teams. */
 
-static bool rounds(const node *b) {
-  for (size_t i = 0; b->op == OP_FOLD && i < fold_n_states(b); i++) {
-    int64_t o = fold_op(b, i);
-    if (o < 0 || op_rounds_reduction((op)o, (dtype)fold_init(b, i)->dtype)) return true;
-  }
+/** True for a FOLD whose result may depend on the order of its terms, which a tree changes. */
+static bool has_order(const node *b) {
+  for (size_t i = 0; b->op == OP_FOLD && i < fold_n_states(b); i++)
+    if (fold_op(b, i) < 0 || !math_may_reorder(MATH_EXACT, fold_dtype(b, i))) return true;
   return false;
 }
 
@@ -106,7 +106,7 @@ static void apply_digit(scheduling *s) {
   static const range_kind kinds[] = {KIND_GLOBAL, KIND_LOCAL, KIND_LOCAL, KIND_WARP};
   laws *l = &s->laws;
   const node *range = random_range(l, s->r, s->sink), *a, *b, *made = NULL;
-  if (!range || rounds(law_find_binder(l, s->sink, range))) return;
+  if (!range || has_order(law_find_binder(l, s->sink, range))) return;
   bool is_loop = range_kind_of(range) == KIND_LOOP;
   if (is_loop && rng_chance(s->r, 30))
     made = law_split(l, s->sink, range, rng_between(s->r, 2, 4), &a, &b);
