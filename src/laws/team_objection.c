@@ -27,7 +27,8 @@ static bool may_differ(const check *c, const node *size) {
   return false;
 }
 
-/** True if all workers of a group run all iterations of a range, or of a loop over it. */
+/** True if all workers of a group run the same iterations of a range: of a loop over it, or of the
+    gate of one that is shorter than its digit. */
 static bool is_uniform(const check *c, const node *range) {
   bool is_workers = range_is_digit(range) && range_kind_of(range) != KIND_GLOBAL;
   return is_workers ? team_digits_has_all(&c->t.digits, range)
