@@ -232,6 +232,14 @@ bool lower_may_repeat(lowering *l, const node *stage, size_t value) {
          !reads_memory(l, stage_coords(stage, value), stage_rank(stage, value));
 }
 
+/** Maps the digits that a node depends on to their lowered indices. */
+static void map_digits(lowering *l, const node *n, map *with) {
+  for (uint32_t i = 0; i < n->free->n; i++) {
+    const node *r = n->free->at[i];
+    if (range_is_digit(r) && !map_has(with, r)) map_set(l->a, with, r, (void *)lower_node(l, r));
+  }
+}
+
 /** Loops over the elements that a stage's value writes: copies of its own loops, so that no other
     element is touched; over the whole array where those may not be repeated. */
 static nest written_nest(lowering *l, const home *h, const node *stage, size_t value,
@@ -243,13 +251,17 @@ static nest written_nest(lowering *l, const home *h, const node *stage, size_t v
             level};
   map with = {0};
   for (size_t i = 0; i < level; i++) {
+    map_digits(l, range_extent(ranges[i]), &with);
     const node *extent = subst_ranges(l->g, range_extent(ranges[i]), &with);
     const node *copy = copy_range(l, ranges[i], extent, reader), *index = copy;
     if (range_is_digit(copy)) index = lower_digit(l, copy);
     e.loops[i] = range_is_digit(copy) ? map_get(&l->gates, copy) : copy;
     map_set(l->a, &with, ranges[i], (void *)index);
   }
-  for (size_t i = 0; i < rank; i++) e.coords[i] = subst_ranges(l->g, coords[i], &with);
+  for (size_t i = 0; i < rank; i++) {
+    map_digits(l, coords[i], &with);
+    e.coords[i] = subst_ranges(l->g, coords[i], &with);
+  }
   return e;
 }
 
