@@ -107,11 +107,8 @@ static const node *has_part(lowering *l, const home *h, const node *const *coord
 /** The address of an element of an array that lies in a part of an output. */
 static const node *address_in_output(lowering *l, const home *h, const node *const *coords) {
   const node *param = h->part->param, *at[IR_MAX_RANK];
-  for (size_t i = 0; i < param->rank; i++) {
-    at[i] = h->part->at[i];
-    for (size_t k = 0; k < h->rank; k++)
-      if (at[i] == h->part->own[k]) at[i] = coords[k];
-  }
+  for (size_t i = 0; i < param->rank; i++)
+    at[i] = h->part->axis[i] < h->rank ? coords[h->part->axis[i]] : h->part->at[i];
   return row_major_address(l->g, param->rank, lower_nodes(l, param->dims, param->rank), at);
 }
 

@@ -10,11 +10,12 @@
 #include "laws/team_arrays.h"
 
 /** A part of an output in which an array lies: its element at some coordinates is that of the
-    output's param at `at`, where these take the place of `own`. */
+    output's param at `at`, where these take the place of the array's own. */
 typedef struct output_part {
   const node *param;
-  const node *const *at;  /* a coordinate for each axis of the param */
-  const node *const *own; /* RANGEs among `at`, one for each axis of the array */
+  const node *const *at;    /* a coordinate for each axis of the param */
+  const node *const *own;   /* RANGEs, or 0 for a size of 1: one for each axis of the array */
+  size_t axis[IR_MAX_RANK]; /* the array's axis along each of the param; its rank: none */
 } output_part;
 
 /** The array of one component of a lowered binder. */

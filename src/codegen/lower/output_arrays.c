@@ -35,6 +35,19 @@ static bool reads_nothing(lowering *l, const node *x) {
   return true;
 }
 
+/** The axis of an array, among those without one of the param yet, along which the k-th coordinate
+    of the param goes: a RANGE that both have, or an axis of size 1. The rank if there is none. */
+static size_t axis_along(const output_part *p, size_t k, size_t rank) {
+  const node *at = p->at[k];
+  for (size_t a = 0; a < rank; a++) {
+    bool is_taken = false;
+    for (size_t i = 0; i < k; i++) is_taken |= p->axis[i] == a;
+    bool is_same = at->op == OP_RANGE || node_is_bits(p->param->dims[k], 1);
+    if (!is_taken && is_same && at == p->own[a]) return a;
+  }
+  return rank;
+}
+
 /** The part of a param that a value of an OUT's STAGE copies to; NULL: it is no such copy. */
 static output_part *part_of(search *s, const node *out, size_t i) {
   const node *stage = out->src[out->n_src - 1], *v = stage_value(stage, i), *param = out->src[i];
@@ -43,26 +56,21 @@ static output_part *part_of(search *s, const node *out, size_t i) {
   size_t rank = v->n_src - 1u, component = (size_t)v->ints[0], found = 0;
   const node *const *extents = fold_extents(v->src[0], component);
   if (!rank) return NULL;
+  output_part *p = arena_alloc(s->l->a, sizeof *p);
+  *p = (output_part){.param = param, .at = at, .own = v->src + 1};
   for (size_t k = 0; k < param->rank; k++) {
-    size_t axis = 0;
-    while (axis < rank && at[k] != v->src[1 + axis]) axis++;
+    size_t axis = p->axis[k] = axis_along(p, k, rank);
     if (axis < rank) {
       found++;
-      if (at[k]->op != OP_RANGE || range_extent(at[k]) != param->dims[k]) return NULL;
       if (extents[axis] != param->dims[k]) return NULL;
+      if (at[k]->op == OP_RANGE && range_extent(at[k]) != param->dims[k]) return NULL;
     } else if (!reads_nothing(s->l, at[k])) {
       return NULL;
     }
     for (size_t a = 0; a < rank; a++)
-      if (a != axis && node_is_free_in(v->src[1 + a], at[k])) return NULL;
+      if (a != axis && p->own[a]->op == OP_RANGE && node_is_free_in(p->own[a], at[k])) return NULL;
   }
-  for (size_t a = 0; a < rank; a++)
-    for (size_t b = 0; b < a; b++)
-      if (v->src[1 + a] == v->src[1 + b]) return NULL;
-  if (found != rank) return NULL;
-  output_part *p = arena_alloc(s->l->a, sizeof *p);
-  *p = (output_part){param, at, v->src + 1};
-  return p;
+  return found == rank ? p : NULL;
 }
 
 bool lower_starts_as_output(const node *fold, size_t state, const output_part *part) {
@@ -72,9 +80,7 @@ bool lower_starts_as_output(const node *fold, size_t state, const output_part *p
   const node *v = stage_value(init, c), *const *own = stage_coords(init, c);
   if (v->op != OP_INDEX || v->src[0] != param || !stage_is_bijection(init, c)) return false;
   for (size_t k = 0; k < param->rank; k++) {
-    const node *want = part->at[k];
-    for (size_t a = 0; a < rank; a++)
-      if (part->at[k] == part->own[a]) want = own[a];
+    const node *want = part->axis[k] < rank ? own[part->axis[k]] : part->at[k];
     if (v->src[1 + k] != want) return false;
   }
   return true;
@@ -113,7 +119,8 @@ static bool is_own(const output_part *p, size_t rank, const node *range) {
 
 /** True if the STAGE's ranges are those of the array, and others inside of which the FOLD runs. */
 static bool ranges_fit(const node *stage, const node *fold, const output_part *p, size_t rank) {
-  size_t own = 0;
+  size_t own = 0, ranges = 0;
+  for (size_t a = 0; a < rank; a++) ranges += p->own[a]->op == OP_RANGE;
   for (size_t i = 0; i < stage_n_ranges(stage); i++) {
     const node *r = stage_range(stage)[i];
     bool mine = is_own(p, rank, r);
@@ -121,7 +128,7 @@ static bool ranges_fit(const node *stage, const node *fold, const output_part *p
     if (mine == node_is_free_in(r, fold)) return false;
     own += mine;
   }
-  return own == rank;
+  return own == ranges;
 }
 
 /** True if the i-th value of a STAGE is fit for outputs: an array that lies in one, with the ranges
