@@ -36,11 +36,12 @@ static inline void alike_note(void *user, const char *line) {
   str_add(user, "\n");
 }
 
-/** Raises unless a schedule leads from one kernel to the other and survives printing and
-    parsing. */
-static inline void alike_replay(ir *g, const node *from, const str *text, const node *to) {
+/** Raises unless a schedule leads from one kernel to the other and survives printing and parsing.
+    `workers`: of a group; 0: there are no teams. */
+static inline void alike_replay_in_teams(ir *g, const node *from, const str *text, const node *to,
+                                         uint32_t workers) {
   arena *a = ir_arena(g);
-  laws l = {.g = g};
+  laws l = {.g = g, .workers = workers};
   str again = str_new(a);
   law_schedule parsed = law_schedule_parse(a, str_text(text), text->n);
   law_schedule_print(&again, &parsed);
@@ -50,6 +51,10 @@ static inline void alike_replay(ir *g, const node *from, const str *text, const 
   if (!alike(g, law_schedule_apply(&l, from, &parsed), to))
     diag_raise(ir_diag(g), TN_ERR_INTERNAL, "a schedule makes another kernel when replayed:\n%s",
                str_text(text));
+}
+
+static inline void alike_replay(ir *g, const node *from, const str *text, const node *to) {
+  alike_replay_in_teams(g, from, text, to, 0);
 }
 
 #endif

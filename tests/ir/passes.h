@@ -193,6 +193,7 @@ static const struct {
      false,
      true,
      {.l1_bytes = 4096, .l3_bytes = 4096, .l3_cores = 1, .cores = 8}},
+    {"teams", 0, false, false, true, {0}}, /* of eight workers */
 };
 
 static codegen_options options_of(const pass_call *c) {
@@ -205,6 +206,7 @@ static codegen_options options_of(const pass_call *c) {
                       .threads = targets[i].threads,
                       .index32 = targets[i].index32,
                       .hardware = targets[i].hardware};
+  if (!strcmp(targets[i].name, "teams")) o.target.team_workers = 8, o.target.group_bytes = 1 << 14;
   render_c_unsupported_ops(&c_gnu, &o.target.rules);
   if (!targets[i].fma) rule_target_add_missing_op(&o.target.rules, OP_FMA);
   return o;
@@ -231,7 +233,7 @@ static const node *chosen(ir *g, const node *sink, codegen_options o) {
   str lines = str_new(ir_arena(g));
   o.observer = (codegen_observer){.law = alike_note, .user = &lines};
   const node *made = codegen_choose(g, sink, &o);
-  alike_replay(g, sink, &lines, made);
+  alike_replay_in_teams(g, sink, &lines, made, o.target.team_workers);
   return made;
 }
 

@@ -5,6 +5,7 @@
    one of the workers' own reductions, which a tree combines. Each law may refuse; the range then
    stays a loop that every worker runs. */
 #include "codegen/choose/choice.h"
+#include "codegen/choose/nest_analysis.h"
 #include "laws/team_arrays.h"
 
 typedef struct team_choice {
@@ -113,24 +114,43 @@ static bool divide_shared(team_choice *t, const node *stage, const node *last) {
   return ranges.n > 0;
 }
 
-/** Divides a nest of the kernel: its last range among workers, those around it among groups. */
-static void divide_nest(team_choice *t, size_t which) {
-  const node *out = t->c->sink->src[which], *stage = out->src[out->n_src - 1];
-  size_t n = stage_n_ranges(stage);
-  node_list outer = {0};
-  for (size_t i = 0; i + 1 < n; i++)
-    vec_push(ir_arena(t->c->laws.g), &outer, stage_range(stage)[i]);
-  const node *last = n ? stage_range(stage)[n - 1] : NULL;
-  bool has_shared = divide_shared(t, stage, last);
+/** The ranges of a nest that may be divided: not those along which it copies a FOLD's array, which
+    otherwise would not lie in the output, but once in each worker's memory. */
+static node_list divisible_ranges(const choice *c, const node *stage) {
+  node_list ranges = {0};
+  for (size_t i = 0; i < stage_n_ranges(stage); i++)
+    if (!nest_copies_along(c->laws.g, stage, stage_range(stage)[i]))
+      vec_push(ir_arena(c->laws.g), &ranges, stage_range(stage)[i]);
+  return ranges;
+}
+
+/** Divides a nest of the kernel: its last range among workers, those around it among groups. The
+    digits of a nest that copies a FOLD's array are all its own. */
+static void divide_nest(team_choice *t, const node *stage) {
+  node_list ranges = divisible_ranges(t->c, stage);
+  bool copies = ranges.n < stage_n_ranges(stage);
+  const node *last = ranges.n ? vec_pop(&ranges) : NULL;
+  bool has_shared = !copies && divide_shared(t, stage, last);
   if (last) divide_among_workers(t, last, !has_shared);
-  for (size_t i = outer.n, axis = 1; i-- > 0 && axis < LAW_AXES;) {
-    bool taken = take(t, as_digit(t, t->c->sink, outer.at[i], KIND_GLOBAL, (int64_t)axis));
+  for (size_t i = ranges.n, axis = 1; i-- > 0 && axis < LAW_AXES;) {
+    bool taken = take(t, as_digit(t, t->c->sink, ranges.at[i], KIND_GLOBAL, (int64_t)axis));
     axis += taken;
   }
 }
 
+/** The STAGE of an output; NULL: the node is none. */
+static const node *nest_of(const node *out) {
+  return out->op == OP_OUT ? out->src[out->n_src - 1] : NULL;
+}
+
 void choose_teams(choice *c) {
   team_choice t = {c, c->target->team_workers};
-  for (size_t i = 0; i < c->sink->n_src; i++)
-    if (c->sink->src[i]->op == OP_OUT) divide_nest(&t, i);
+  for (size_t i = 0; i < c->sink->n_src && c->sink->n_src > 1; i++) {
+    const node *stage = nest_of(c->sink->src[i]);
+    if (stage && divisible_ranges(c, stage).n < stage_n_ranges(stage)) return;
+  }
+  for (size_t i = 0; i < c->sink->n_src; i++) {
+    const node *stage = nest_of(c->sink->src[i]);
+    if (stage) divide_nest(&t, stage);
+  }
 }

@@ -104,11 +104,23 @@ static const node *has_part(lowering *l, const home *h, const node *const *coord
   return ix_in_bounds(l->g, n, at, extents);
 }
 
+/** Maps the digits that a node depends on to their lowered indices. */
+static void map_digits(lowering *l, const node *n, map *with) {
+  for (uint32_t i = 0; i < n->free->n; i++) {
+    const node *r = n->free->at[i];
+    if (range_is_digit(r) && !map_has(with, r)) map_set(l->a, with, r, (void *)lower_node(l, r));
+  }
+}
+
 /** The address of an element of an array that lies in a part of an output. */
 static const node *address_in_output(lowering *l, const home *h, const node *const *coords) {
   const node *param = h->part->param, *at[IR_MAX_RANK];
-  for (size_t i = 0; i < param->rank; i++)
-    at[i] = h->part->axis[i] < h->rank ? coords[h->part->axis[i]] : h->part->at[i];
+  map with = {0};
+  for (size_t i = 0; i < param->rank; i++) {
+    bool is_own = h->part->axis[i] < h->rank;
+    if (!is_own) map_digits(l, h->part->at[i], &with);
+    at[i] = is_own ? coords[h->part->axis[i]] : subst_ranges(l->g, h->part->at[i], &with);
+  }
   return row_major_address(l->g, param->rank, lower_nodes(l, param->dims, param->rank), at);
 }
 
@@ -227,14 +239,6 @@ bool lower_may_repeat(lowering *l, const node *stage, size_t value) {
   return stage_writes_once(stage, value) &&
          !reads_memory(l, stage_range(stage), stage_loop_depth(stage, value)) &&
          !reads_memory(l, stage_coords(stage, value), stage_rank(stage, value));
-}
-
-/** Maps the digits that a node depends on to their lowered indices. */
-static void map_digits(lowering *l, const node *n, map *with) {
-  for (uint32_t i = 0; i < n->free->n; i++) {
-    const node *r = n->free->at[i];
-    if (range_is_digit(r) && !map_has(with, r)) map_set(l->a, with, r, (void *)lower_node(l, r));
-  }
 }
 
 /** Loops over the elements that a stage's value writes: copies of its own loops, so that no other

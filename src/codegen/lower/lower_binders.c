@@ -130,7 +130,7 @@ static const node *nest_of_outputs(lowering *l, const node *out) {
   const node **kept = arena_alloc(l->a, (stage_n_ranges(stage) + 1) * sizeof *kept);
   const node **effects = arena_alloc(l->a, n * sizeof *effects);
   for (size_t i = 0; i < stage_n_ranges(stage); i++)
-    if (!lower_is_own_range(l, stage, range[i])) kept[n_kept++] = lower_node(l, range[i]);
+    if (!lower_is_own_range(l, stage, range[i])) kept[n_kept++] = *lower_loops(l, &range[i], 1);
   for (size_t i = 0; i < n; i++) {
     const node *v = stage_value(stage, i);
     if (map_has(&l->outputs, v)) {
@@ -138,9 +138,10 @@ static const node *nest_of_outputs(lowering *l, const node *out) {
       effects[count] = all[v->ints[0]].storage->src[1];
     } else {
       home to = lower_param_home(l, stage, i);
-      effects[count] =
+      const node *x =
           store_inside(l, lower_node(l, out->src[i]), lower_stage_address(l, &to, stage, i),
                        lower_node(l, v), kept, n_kept);
+      effects[count] = lower_store_once(l, x, stage, i);
     }
     if (!nodes_contain(effects, count, effects[count])) count++;
   }
@@ -247,7 +248,7 @@ const node *codegen_lower(ir *g, const node *sink) {
   lower_find_starts(&l, &order);
   fold_analysis_scopes(g, sink, &l.places);
   l.teams = team_arrays_of(g, sink);
-  if (!l.teams.digits.all.n) lower_find_outputs(&l, &order);
+  lower_find_outputs(&l, &order);
   law_collect_vectorised(&(laws){.g = g}, sink, NULL, &l.lanes);
   lower_graph(&l, sink);
   return remainder_loops_separate(g, lower_node(&l, sink));

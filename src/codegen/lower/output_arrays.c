@@ -5,7 +5,8 @@
    the kernel reads the param only to start the state with what it holds; and where no element of
    the copy is stored twice, as a FOLD that runs anew there would overwrite results, or update them
    again. States that are written at known elements are accumulators, for registers: they do not lie
-   in outputs. Nor do arrays of kernels for teams, of which each worker may hold a part. */
+   in outputs. In a kernel for teams, all digits are the STAGE's own, so that its elements part the
+   workers. */
 #include "codegen/lower/lowering.h"
 #include "ir/index/write_once.h"
 
@@ -148,12 +149,27 @@ static bool value_fits(const node *stage, size_t i, output_part *const parts[], 
   return true;
 }
 
+/** True if each digit of the kernel is one of a STAGE's ranges: no two workers run one part of it.
+ */
+static bool parts_workers(const lowering *l, const node *stage) {
+  const team_digits *t = &l->teams.digits;
+  for (size_t i = 0; i < t->all.n; i++) {
+    bool is_own = false;
+    for (size_t k = 0; k < stage_n_ranges(stage); k++) {
+      const node *r = stage_range(stage)[k];
+      is_own |= range_is_digit(r) && team_digits_find(t, r) == &t->all.at[i];
+    }
+    if (!is_own) return false;
+  }
+  return true;
+}
+
 static void find_parts(search *s, const node *out) {
   lowering *l = s->l;
   const node *stage = out->src[out->n_src - 1];
   size_t n = stage_n_values(stage), first = n;
   output_part **parts = arena_calloc(l->a, n + 1, sizeof *parts);
-  if (map_get(&l->direct, stage) != out) return;
+  if (map_get(&l->direct, stage) != out || !parts_workers(l, stage)) return;
   for (size_t i = 0; i < n; i++) {
     const node *v = stage_value(stage, i);
     output_part *p = part_of(s, out, i);
