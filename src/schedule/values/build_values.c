@@ -385,7 +385,7 @@ void values_build(ir *g, int math, const machine *m, const joins_policy *p, norm
     rewrite_sums(&r, m);
     node_list conflicts = {0};
     arena_rewind(work, here);
-    values_order(g, out, &conflicts);
+    values_order(g, in, out, &conflicts);
     if (!conflicts.n) return;
     versions_copy_for_readers(g, in, conflicts.at, conflicts.n);
   }

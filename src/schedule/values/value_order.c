@@ -18,6 +18,7 @@ typedef struct ordering {
   values *values;
   map readers; /* array → value_list */
   map state;   /* value → BEING_PLACED or PLACED */
+  map changed; /* array → the SET of it that a root's storage comes from */
   map copied;  /* arrays whose other readers get a copy */
   node_list *conflicts;
   arena *kept; /* of the conflicts */
@@ -54,12 +55,21 @@ static visit visit_value(ordering *o, value *v) {
   return at;
 }
 
+/** Notes the chains of SETs that end in roots: a state that a loop changes in place stays where it
+    is, whatever other SETs its trips make of it. */
+static void note_changes(ordering *o, const node *const roots[], size_t n) {
+  for (size_t i = 0; i < n; i++)
+    for (const node *set = roots[i]; op_overwrites((op)set->op); set = set->src[0])
+      map_set(o->a, &o->changed, set->src[0], (void *)set);
+}
+
 /** Adds a SET whose array the other readers get a copy of; of several SETs of an array, one keeps
- * it. */
+    it: that of a root's storage, if there is one. */
 static void add_conflict(ordering *o, const node *set) {
   if (!op_overwrites((op)set->op) || map_has(&o->copied, set->src[0])) return;
+  const node *of_root = map_get(&o->changed, set->src[0]);
   map_set(o->a, &o->copied, set->src[0], (void *)set);
-  vec_push(o->kept, o->conflicts, set);
+  vec_push(o->kept, o->conflicts, of_root ? of_root : set);
 }
 
 /** Breaks the cycle that the end of the path forms with `met`: finds on it a value that waits for a
@@ -100,9 +110,10 @@ static void place_value(ordering *o, value *root) {
   }
 }
 
-void values_order(ir *g, values *v, node_list *conflicts) {
+void values_order(ir *g, const normalised *n, values *v, node_list *conflicts) {
   ordering o = {.a = ir_scratch(g), .values = v, .conflicts = conflicts, .kept = ir_arena(g)};
   arena_mark here = arena_save(o.a);
+  note_changes(&o, n->roots, n->n_roots);
   for (size_t i = 0; i < v->at.n; i++) {
     value *reader = v->at.at[i];
     const value_inputs *in = &reader->inputs;

@@ -2,11 +2,12 @@
 #ifndef TENON_SCHEDULE_VALUES_VALUE_ORDER_H
 #define TENON_SCHEDULE_VALUES_VALUE_ORDER_H
 
+#include "schedule/values/normalise.h"
 #include "schedule/values/value.h"
 
-/** Puts values into an order that respects every dependence, and sets their positions. SETs for
-    which there is none, because their old contents are needed after them, are added to
-    `conflicts`. */
-void values_order(ir *g, values *v, node_list *conflicts);
+/** Puts the values of a graph into an order that respects every dependence, and sets their
+    positions. SETs for which there is none, because their old contents are needed after them, are
+    added to `conflicts`. */
+void values_order(ir *g, const normalised *n, values *v, node_list *conflicts);
 
 #endif
