@@ -296,7 +296,8 @@ static double reduced_bound(const node *n, const sums *s, double total, double v
   switch ((op)n->ints[0]) {
   case OP_ADD:
     if (s->size + total > greatest(t)) return INFINITY;
-    return s->special ? 0 : total + 2 * u * s->size;
+    /* A factor taken out of terms that are products changes how subnormal ones round. */
+    return s->special ? 0 : total + 2 * u * s->size + (double)s->n * least(t);
   case OP_MUL: {
     double b = 1.5 * fabs(v) * (s->relative + u) + least(t);
     bool may_overflow = s->log_up > exponent || s->log_down > exponent;
