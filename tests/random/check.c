@@ -524,12 +524,15 @@ static void run_team_schedule(run *x, size_t number, char *const memory[]) {
   bool reorders = x->g->math & MATH_REORDER;
   const node *sink =
       random_team_schedule(x->k, &own, step->kernel, reorders, &check_team_laws_applied);
-  if (!sink || law_expanded_nodes(x->a, sink, true) > MOST_COMPUTED) return;
-  run_kernel(x, step, reorders ? sink : step->kernel, want);
-  target plain = {.index32 = rng_chance(&own, 50), .registers = rng_chance(&own, 50) ? 16 : 4};
+  if (!sink) return;
   node_list nodes = topo_sort(x->a, &sink, 1, NULL, NULL);
   team_digits digits = team_digits_of(x->k, &nodes);
   if (!node_is_const(digits.groups)) return;
+  /* Every worker runs the loops that no digit divides. */
+  double workers = (double)node_int(digits.groups) * (double)digits.workers;
+  if (law_expanded_nodes(x->a, sink, true) * workers > MOST_COMPUTED) return;
+  run_kernel(x, step, reorders ? sink : step->kernel, want);
+  target plain = {.index32 = rng_chance(&own, 50), .registers = rng_chance(&own, 50) ? 16 : 4};
   interp_teams teams = {.groups = node_int(digits.groups),
                         .workers = digits.workers,
                         .warp = digits.warp,
