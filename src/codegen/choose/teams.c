@@ -2,8 +2,9 @@
    among the workers of a group, the ranges around it among groups. Where reductions, or arrays that
    are read as a whole, do not depend on the last range, a group computes them together: their
    ranges are divided among its workers, and the last range in blocks of a team. A reduction becomes
-   one of the workers' own reductions, which a tree combines. Each law may refuse; the range then
-   stays a loop that every worker runs. */
+   one of the workers' own reductions, which a tree combines. Ranges along which a nest copies a
+   FOLD's array stay loops, so that the array lies in the output. Each law may refuse; the range
+   then stays a loop that every worker runs. */
 #include "codegen/choose/choice.h"
 #include "codegen/choose/nest_analysis.h"
 #include "laws/team_arrays.h"
