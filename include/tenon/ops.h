@@ -390,6 +390,20 @@ TN_API tn_tensor *tn_scatter_nd(tn_tensor *x, tn_tensor *index, tn_tensor *updat
    numbers count nowhere. weights NULL: 1. As jax.numpy.bincount with a length. */
 TN_API tn_tensor *tn_bincount(tn_tensor *x, tn_tensor *weights, tn_dim length);
 
+/** The coordinates of the elements of x that are not 0 (NaN is not), in row-major order: i64 of
+   shape (n, rank of x), where n is a size that is computed (see tn_dim_item). As torch.nonzero;
+   columns are the arrays of numpy.nonzero. */
+TN_API tn_tensor *tn_nonzero(tn_tensor *x);
+
+/** Keeps the slices of x along `axis` where the condition, a bool of rank 1 that is no longer than
+    the axis, is true; the size of the axis is then computed (see tn_dim_item). As numpy.compress.
+ */
+TN_API tn_tensor *tn_compress(tn_tensor *x, tn_tensor *condition, int axis);
+
+/** The elements of x where the mask, a bool, is true, in row-major order: a tensor of rank 1 whose
+    size is computed (see tn_dim_item). x and the mask are broadcast. As torch.masked_select. */
+TN_API tn_tensor *tn_masked_select(tn_tensor *x, tn_tensor *mask);
+
 /** Adds a last axis of size `depth` with 1 at the index and 0 elsewhere; all 0 for an index out of
     range. As ONNX OneHot-11. */
 TN_API tn_tensor *tn_one_hot(tn_tensor *index, tn_dim depth, tn_dtype dtype);

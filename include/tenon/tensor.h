@@ -111,6 +111,20 @@ TN_API tn_dim tn_dim_sub(tn_context *context, tn_dim a, tn_dim b);
 TN_API tn_dim tn_dim_mul(tn_context *context, tn_dim a, tn_dim b);
 TN_API tn_dim tn_dim_div(tn_context *context, tn_dim a, tn_dim b);
 
+/** The value of an integer or bool tensor of one element, as a size: it follows from what the
+   tensor computes. It must be from min to max, up to 2^40 in magnitude, which is checked when it is
+    computed: TN_ERR_SHAPE otherwise, and states keep their contents. max may be a variable, or such
+    a size itself. Equal calls on equal tensors give equal sizes.
+
+    A run of a plan goes on with these sizes in the middle; tn_binding_type tells those of outputs
+    afterwards. tn_realize and tn_read compute them first; tensors whose sizes were numbers by then
+    fit no more to others that still have the size. */
+TN_API tn_dim tn_dim_item(tn_tensor *x, int64_t min, tn_dim max);
+
+/** The number that a size is, computed now. TN_ERR_ARGUMENT if it depends on variables or inputs of
+    plans. */
+TN_API tn_status tn_dim_value(tn_context *context, tn_dim dim, int64_t *value);
+
 /* ---- Handles ---- */
 
 /** Moves a tensor one scope out; it is realised when the scope that it leaves ends. Does nothing in

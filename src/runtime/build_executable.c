@@ -254,6 +254,8 @@ static void add_steps(build_state *m) {
   p->steps = arena_alloc(&p->arena, (p->n_steps + 1) * sizeof *p->steps);
   for (size_t i = 0; i < p->n_steps; i++) add_step(m, &p->steps[i], &m->schedule->steps.at[i]);
   executable_link_loops(p);
+  if (!executable_link_items(p))
+    diag_raise(m->d, TN_ERR_INTERNAL, "%s: a step comes before a size that it needs", p->name);
 }
 
 static buffer_role buffer_role_of(const schedule_buffer *b) {
@@ -322,6 +324,23 @@ static const char **var_names(const executable *p, arena *a) {
   return names;
 }
 
+/** Adds the ITEMs; their bounds are sizes from `first` on, followed by the sizes of roots. */
+static void add_items(build_state *m, const schedule *s, size_t first) {
+  executable *p = m->p;
+  const schedule_items *items = s->items;
+  p->n_items = items->at.n;
+  p->items = arena_calloc(&p->arena, p->n_items, sizeof *p->items);
+  for (size_t i = 0; i < p->n_items; i++) {
+    const schedule_item *from = &items->at.at[i];
+    p->items[i] = (executable_item){.name = arena_printf(&p->arena, "%s", from->name),
+                                    .buffer = s->outputs[items->first + i],
+                                    .var = executable_var(p, from->var->text),
+                                    .min = from->min,
+                                    .most = first + i};
+  }
+  executable_set_root_sizes(p, m->request->roots, m->request->n_roots, first + p->n_items);
+}
+
 /** Collects the variables of all kernels and sizes, and compiles the sizes of buffers and the trip
     counts. */
 static void add_sizes(build_state *m) {
@@ -332,7 +351,13 @@ static void add_sizes(build_state *m) {
   for (size_t i = 0; i < s->buffers.n; i++) vec_push(a, &all, s->buffers.at[i].size);
   for (size_t i = 0; i < s->steps.n; i++)
     if (s->steps.at[i].loop) vec_push(a, &all, s->steps.at[i].loop->trips);
+  for (size_t i = 0; s->items && i < s->items->at.n; i++)
+    vec_push(a, &all, s->items->at.at[i].most);
+  size_t n_bounded = all.n;
+  for (size_t i = 0; s->items && i < s->items->sizes.n; i++)
+    vec_push(a, &all, s->items->sizes.at[i]);
   size_t n = all.n;
+  for (size_t i = 0; s->items && i < s->items->at.n; i++) vec_push(a, &all, s->items->at.at[i].var);
   for (size_t i = 0; i < s->steps.n; i++) {
     const schedule_step *step = &s->steps.at[i];
     if (step->kernel) vec_push(a, &all, step->kernel);
@@ -341,6 +366,7 @@ static void add_sizes(build_state *m) {
   add_vars(m, all.at, all.n);
   const char **names = var_names(p, a);
   p->sizes = launch_exprs_compile(&p->arena, all.at, n, names, p->n_vars);
+  if (s->items) add_items(m, s, n_bounded - s->items->at.n);
 }
 
 /** Counts operations and bytes of each kernel; sizes in the counts stay expressions. */

@@ -1,6 +1,6 @@
 /* Implements executables (compiled plans): reference counts, look-up of buffers and variables, and
-   the links from steps to the loops that contain them. build_executable.c and plan_record.c make
-   them. */
+   the links from steps to the loops that contain them, and the division into segments.
+   build_executable.c and plan_record.c make them. */
 #include "runtime/executable.h"
 
 #include <stdlib.h>
@@ -69,4 +69,89 @@ void executable_link_loops(executable *p) {
     p->steps[i].parent = open;
     if (p->steps[i].kind == STEP_LOOP) open = i;
   }
+}
+
+void executable_set_root_sizes(executable *p, const node *const roots[], size_t n, size_t first) {
+  p->root_sizes = arena_alloc(&p->arena, (n + 1) * sizeof *p->root_sizes);
+  for (size_t i = 0; i < n; i++, first += roots[i - 1]->rank) p->root_sizes[i] = first;
+  p->root_sizes[n] = first;
+}
+
+/* Segments. An ITEM that is not read yet belongs to the segment NEVER. */
+
+#define NEVER SIZE_MAX
+
+typedef struct item_links {
+  executable *p;
+  size_t *of_var;   /* segment in which each variable becomes known; 0: before the run */
+  size_t *of_size;  /* likewise of each size */
+  size_t *of_term;  /* scratch */
+  bool *is_written; /* each buffer, by a step before */
+} item_links;
+
+static void find_latest(item_links *l) {
+  launch_exprs_latest(&l->p->sizes, l->of_var, l->of_term, l->of_size);
+}
+
+/** The segment in which all is known that a step and the steps inside of it mention. */
+static size_t segment_of_step(const item_links *l, size_t first, size_t end) {
+  size_t latest = 0;
+  for (size_t i = first; i < end; i++) {
+    const executable_step *s = &l->p->steps[i];
+    for (size_t k = 0; k < s->n_buffers; k++)
+      if (l->of_size[s->buffers[k]] > latest) latest = l->of_size[s->buffers[k]];
+    if (s->kind == STEP_LOOP && l->of_size[s->trips] > latest) latest = l->of_size[s->trips];
+    if (s->kind != STEP_KERNEL) continue;
+    size_t n_values = l->p->programs[s->program]->facts.n_values;
+    for (size_t k = 0; k < n_values; k++)
+      if (s->values[k] != SIZE_MAX && l->of_var[s->values[k]] > latest)
+        latest = l->of_var[s->values[k]];
+  }
+  return latest;
+}
+
+/** Begins a segment: reads all ITEMs that are written and whose bounds are known. */
+static void read_items(item_links *l, size_t segment) {
+  for (size_t k = 0; k < l->p->n_items; k++) {
+    executable_item *item = &l->p->items[k];
+    if (item->segment != NEVER || !l->is_written[item->buffer]) continue;
+    find_latest(l);
+    if (l->of_size[item->most] == NEVER) continue;
+    item->segment = l->of_var[item->var] = segment;
+  }
+  find_latest(l);
+}
+
+static bool link_steps(item_links *l) {
+  executable *p = l->p;
+  size_t segment = 0, end;
+  for (size_t i = 0; i < p->n_steps; i = end) {
+    end = i + 1 + (p->steps[i].kind == STEP_LOOP ? p->steps[i].n_steps : 0);
+    if (segment_of_step(l, i, end) == NEVER) read_items(l, ++segment);
+    if (segment_of_step(l, i, end) == NEVER) return false;
+    for (size_t k = i; k < end; k++) {
+      p->steps[k].segment = segment;
+      for (size_t b = 0; b < p->steps[k].n_buffers; b++)
+        l->is_written[p->steps[k].buffers[b]] = true;
+    }
+  }
+  p->n_segments = segment + 1;
+  read_items(l, p->n_segments);
+  return true;
+}
+
+bool executable_link_items(executable *p) {
+  item_links l = {.p = p};
+  p->n_segments = 1;
+  if (!p->n_items) return true;
+  l.of_var = arena_calloc(&p->arena, p->n_vars + 1, sizeof *l.of_var);
+  l.of_size = arena_calloc(&p->arena, p->sizes.n_results + 1, sizeof *l.of_size);
+  l.of_term = arena_calloc(&p->arena, p->sizes.n_terms + 1, sizeof *l.of_term);
+  l.is_written = arena_calloc(&p->arena, p->n_buffers + 1, sizeof *l.is_written);
+  for (size_t i = 0; i < p->n_items; i++) p->items[i].segment = l.of_var[p->items[i].var] = NEVER;
+  find_latest(&l);
+  bool is_linked = link_steps(&l);
+  for (size_t i = 0; i < p->n_items; i++) is_linked &= p->items[i].segment != NEVER;
+  for (size_t i = 0; i < p->n_buffers; i++) p->buffers[i].segment = l.of_size[i];
+  return is_linked;
 }

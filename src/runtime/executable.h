@@ -26,7 +26,18 @@ typedef struct executable_buffer {
   size_t first, last;   /* BUFFER_ROLE_SCRATCH: live range, in steps, inclusive */
   size_t within;        /* BUFFER_ROLE_VIEW: the buffer that it is a part of, */
   uint64_t start;       /* from this element on */
+  size_t segment;       /* in which its size becomes known */
 } executable_buffer;
+
+/** A size that a run computes: an element, which the host reads when its segment begins. */
+typedef struct executable_item {
+  const char *name; /* of the tensor whose element it is, for messages; "": none */
+  size_t buffer;    /* of one i64 */
+  size_t var;       /* the variable that it becomes */
+  int64_t min;
+  size_t most;    /* the greatest value, an index into `sizes` */
+  size_t segment; /* n_segments: no step needs it */
+} executable_item;
 
 /** A plan step. A loop's body is the `n_steps` steps that follow it. */
 typedef struct executable_step {
@@ -46,7 +57,8 @@ typedef struct executable_step {
   const schedule_state *states;
   size_t n_states;
   /* Any step: */
-  size_t parent; /* the innermost loop that contains it; SIZE_MAX: none */
+  size_t parent;  /* the innermost loop that contains it; SIZE_MAX: none */
+  size_t segment; /* steps between two reads of ITEMs are a segment */
 } executable_step;
 
 /** Operation and byte counts of a kernel. */
@@ -76,7 +88,10 @@ typedef struct executable {
   size_t n_compiled;    /* programs that no cache had when it was built */
   tn_program_var *vars; /* sorted by name */
   size_t n_vars;
-  launch_exprs sizes;       /* elements of each buffer, then trip counts */
+  executable_item *items; /* `most` of each depends on earlier ones alone */
+  size_t n_items, n_segments;
+  size_t *root_sizes; /* of each root: its first size in `sizes`; NULL: there are no ITEMs */
+  launch_exprs sizes; /* elements of each buffer, trip counts; bounds of ITEMs, sizes of roots */
   launch_exprs count_sizes; /* sizes in `kernel_counts` */
 } executable;
 
@@ -113,5 +128,12 @@ bool executable_resolve_value(const executable *p, const char *name, size_t *var
 
 /** Sets `parent` of each step. */
 void executable_link_loops(executable *p);
+
+/** Numbers the sizes of all roots, from the size `first` on. */
+void executable_set_root_sizes(executable *p, const node *const roots[], size_t n, size_t first);
+
+/** Divides the steps into segments, by the ITEMs that decide sizes which they mention; false if a
+    step mentions one before it is computed. */
+bool executable_link_items(executable *p);
 
 #endif

@@ -1,6 +1,8 @@
 /* Runs executables: places memory, fills launches, then submits the command lists of the plan's
-   sections in order, one at a time. The host runs loops: each trip rebinds the loop's states
-   (double buffering) and submits the sections of its body again. */
+   sections in order, one at a time. Before the sections of a segment the host reads the elements
+   that sizes follow from, and places memory and fills launches of that segment. The host runs
+   loops: each trip rebinds the loop's states (double buffering) and submits the sections of its
+   body again. */
 #include "runtime/execution.h"
 
 #include "device/memory/span.h"
@@ -92,7 +94,15 @@ tn_status execution_set_buffer(execution *e, size_t buffer, tn_buffer *memory, d
   return TN_OK;
 }
 
-void execution_share_scratch(execution *e, tn_buffer **slot) { e->memory.scratch.at = slot; }
+void execution_on_late_output(execution *e,
+                              tn_status (*place)(void *user, size_t buffer, uint64_t bytes,
+                                                 diag *d),
+                              void *user) {
+  e->late_outputs.place = place;
+  e->late_outputs.user = user;
+}
+
+void execution_share_scratch(execution *e, tn_buffer **slot) { e->memory.scratch[0].at = slot; }
 
 void execution_unbind(execution *e) {
   for (size_t i = 0; i < e->p->n_buffers; i++) {
@@ -113,22 +123,31 @@ tn_status execution_buffer_bytes(execution *e, size_t buffer, uint64_t *bytes, d
 tn_status execution_scratch_bytes(execution *e, uint64_t *bytes, diag *d) {
   e->arena.diag = d;
   tn_status s = execution_place_slots(e, d);
-  *bytes = s == TN_OK ? e->memory.scratch.bytes : 0;
+  *bytes = s == TN_OK ? e->memory.scratch[0].bytes : 0;
   return s;
 }
 
 /* Sections. */
 
-/** Records commands, places memory and fills launches, as far as any of it changed. */
-static tn_status prepare_run(execution *e, diag *d) {
-  tn_status s = e->has_commands ? TN_OK : execution_commands_record(e, d);
-  if (s != TN_OK || execution_is_placed(e)) return s;
-  s = execution_place_buffers(e, d);
+/** Places memory and fills launches of a segment. */
+static tn_status prepare_segment(execution *e, size_t segment, diag *d) {
+  tn_status s = execution_place_buffers(e, segment, d);
   for (size_t i = 0; i < e->p->n_steps && s == TN_OK; i++) {
-    if (e->p->steps[i].kind != STEP_KERNEL) continue;
+    if (e->p->steps[i].kind != STEP_KERNEL || e->p->steps[i].segment != segment) continue;
     execution_fill_launch(e, i);
     s = execution_check_launch(e, i, d);
   }
+  return s;
+}
+
+/** Records commands, and prepares the first segment as far as any of it changed. */
+static tn_status prepare_run(execution *e, diag *d) {
+  tn_status s = e->has_commands ? TN_OK : execution_commands_record(e, d);
+  e->segment = 0;
+  execution_forget_items(e);
+  if (s == TN_OK && e->p->n_items) s = execution_evaluate_sizes(e, d);
+  if (s != TN_OK || execution_is_placed(e)) return s;
+  s = prepare_segment(e, 0, d);
   e->memory.is_placed = s == TN_OK;
   return s;
 }
@@ -296,16 +315,31 @@ static void end_trip(execution *e, size_t *at) {
   }
 }
 
+/** Goes on to a segment: waits for the elements that sizes of it follow from, and reads them. */
+static tn_status begin_segment(execution *e, size_t segment, diag *d) {
+  tn_status s = queue_has_stream(e->queue) ? await_sections(e, TN_OK, d) : TN_OK;
+  e->segment = segment;
+  if (s == TN_OK) s = execution_read_items(e, segment, d);
+  return s == TN_OK && segment < e->p->n_segments ? prepare_segment(e, segment, d) : s;
+}
+
+/** Reads the ITEMs that only sizes of outputs follow from. */
+static tn_status end_segments(execution *e, diag *d) {
+  return e->p->n_items ? begin_segment(e, e->p->n_segments, d) : TN_OK;
+}
+
 static tn_status run_sections(execution *e, diag *d) {
   tn_status s = TN_OK;
   for (size_t at = 0; at < e->n_sections && s == TN_OK; at++) {
+    size_t segment = e->sections[at].segment;
+    if (segment > e->segment && (s = begin_segment(e, segment, d)) != TN_OK) break;
     switch (e->sections[at].kind) {
     case SECTION_STEPS: s = run_steps(e, &e->sections[at], d); break;
     case SECTION_LOOP_BEGIN: s = begin_loop(e, &at, d); break;
     default: end_trip(e, &at); break;
     }
   }
-  return s;
+  return s == TN_OK ? end_segments(e, d) : s;
 }
 
 tn_status execution_start(execution *e, diag *d) {
@@ -328,6 +362,10 @@ tn_status execution_run(execution *e, diag *d) {
 }
 
 /* After a run. */
+
+int64_t execution_root_size(const execution *e, size_t root, size_t axis) {
+  return e->values.sizes[e->p->root_sizes[root] + axis];
+}
 
 tn_buffer *execution_buffer(execution *e, size_t buffer) { return e->memory.buffers[buffer]; }
 

@@ -36,6 +36,13 @@ tn_status execution_scratch_bytes(execution *e, uint64_t *bytes, diag *d);
     before the first run. */
 void execution_on_last_read(execution *e, void (*report)(void *user, size_t buffer), void *user);
 
+/** Has runs ask for the memory of outputs whose sizes they compute, which is to be set by
+    execution_set_buffer. To be set before the first run. */
+void execution_on_late_output(execution *e,
+                              tn_status (*place)(void *user, size_t buffer, uint64_t bytes,
+                                                 diag *d),
+                              void *user);
+
 /** Has the execution use scratch memory in a caller's slot, which other executions share and may
     make larger or replace; they run one at a time. To be set before the first run. */
 void execution_share_scratch(execution *e, tn_buffer **slot);
@@ -54,6 +61,9 @@ tn_status execution_start(execution *e, diag *d);
 /** The memory of an output after the last run, not retained; memory that the execution allocated is
     valid until the next run. */
 tn_buffer *execution_buffer(execution *e, size_t buffer);
+
+/** A size of a root, after a run of an executable with ITEMs. */
+int64_t execution_root_size(const execution *e, size_t root, size_t axis);
 
 /** Turns timestamps of steps on or off for later runs; off costs nothing. */
 tn_status execution_set_profiling(execution *e, bool on, diag *d);

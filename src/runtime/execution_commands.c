@@ -1,6 +1,6 @@
 /* Records the command lists of an execution: one for each run of steps between the beginnings and
-   ends of loops, with barriers between steps, timestamps if profiling is on, and callbacks after
-   the last read of an input. */
+   ends of loops and segments, with barriers between steps, timestamps if profiling is on, and
+   callbacks after the last read of an input. */
 #include "runtime/execution_commands.h"
 
 /* Sections. */
@@ -16,8 +16,10 @@ static size_t end_loops(struct execution *e, size_t i, const size_t open[], size
     command_section *loop = &e->sections[open[n - 1]];
     if (i <= loop->step + e->p->steps[loop->step].n_steps) break;
     loop->other_end = e->n_sections;
-    add_section(e, (command_section){
-                       .kind = SECTION_LOOP_END, .step = loop->step, .other_end = open[n - 1]});
+    add_section(e, (command_section){.kind = SECTION_LOOP_END,
+                                     .segment = loop->segment,
+                                     .step = loop->step,
+                                     .other_end = open[n - 1]});
   }
   return n;
 }
@@ -32,11 +34,14 @@ static void add_sections(struct execution *e) {
     command_section *last = e->n_sections ? &e->sections[e->n_sections - 1] : NULL;
     if (p->steps[i].kind == STEP_LOOP) {
       open[n++] = e->n_sections;
-      add_section(e, (command_section){.kind = SECTION_LOOP_BEGIN, .step = i});
-    } else if (last && last->kind == SECTION_STEPS) {
+      add_section(e, (command_section){
+                         .kind = SECTION_LOOP_BEGIN, .segment = p->steps[i].segment, .step = i});
+    } else if (last && last->kind == SECTION_STEPS && last->segment == p->steps[i].segment) {
       last->n_steps++;
     } else {
-      add_section(e, (command_section){.kind = SECTION_STEPS, .step = i, .n_steps = 1});
+      add_section(
+          e, (command_section){
+                 .kind = SECTION_STEPS, .segment = p->steps[i].segment, .step = i, .n_steps = 1});
     }
   }
   end_loops(e, SIZE_MAX, open, n);

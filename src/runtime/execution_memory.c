@@ -10,7 +10,12 @@
 
 /* Opening. */
 
-static void add_slot(execution_scratch *x, size_t step, size_t last, size_t buffer) {
+static void add_slot(struct execution *e, size_t segment, size_t step, size_t last, size_t buffer) {
+  execution_scratch *x = &e->memory.scratch[segment];
+  if (!x->slots) {
+    x->slots = arena_calloc(&e->arena, e->p->n_buffers + e->p->n_steps, sizeof *x->slots);
+    x->owners = arena_calloc(&e->arena, e->p->n_buffers + e->p->n_steps, sizeof *x->owners);
+  }
   x->slots[x->n_slots] = (memory_plan_slot){.first = step, .last = last};
   x->owners[x->n_slots++] = (slot_owner){step, buffer};
 }
@@ -19,9 +24,6 @@ static void add_slot(execution_scratch *x, size_t step, size_t last, size_t buff
     need not be that of the steps. */
 static void add_slots(struct execution *e) {
   const executable *p = e->p;
-  execution_scratch *x = &e->memory.scratch;
-  x->slots = arena_calloc(&e->arena, p->n_buffers + p->n_steps, sizeof *x->slots);
-  x->owners = arena_calloc(&e->arena, p->n_buffers + p->n_steps, sizeof *x->owners);
   bool *is_added = arena_calloc(&e->arena, p->n_buffers + 1, sizeof *is_added);
   for (size_t step = 0; step < p->n_steps; step++) {
     for (size_t k = 0; k < p->steps[step].n_buffers; k++) {
@@ -29,9 +31,9 @@ static void add_slots(struct execution *e) {
       if (p->buffers[i].role != BUFFER_ROLE_SCRATCH || p->buffers[i].first != step || is_added[i])
         continue;
       is_added[i] = true;
-      add_slot(x, step, p->buffers[i].last, i);
+      add_slot(e, p->buffers[i].segment, step, p->buffers[i].last, i);
     }
-    if (p->steps[step].scratch) add_slot(x, step, step, SIZE_MAX);
+    if (p->steps[step].scratch) add_slot(e, 0, step, step, SIZE_MAX);
   }
 }
 
@@ -46,8 +48,11 @@ void execution_memory_open(struct execution *e) {
   e->memory.is_allocated = arena_calloc(a, p->n_buffers + 1, sizeof *e->memory.is_allocated);
   e->memory.spans = arena_calloc(a, p->n_buffers + 1, sizeof *e->memory.spans);
   for (size_t i = 0; i < p->n_vars; i++) e->values.has_value[i] = var_is_trip(p->vars[i].name);
-  e->memory.scratch.at = &e->memory.scratch.memory;
+  for (size_t i = 0; i < p->n_items; i++) e->values.has_value[p->items[i].var] = true;
+  e->memory.scratch = arena_calloc(a, p->n_segments, sizeof *e->memory.scratch);
+  for (size_t i = 0; i < p->n_segments; i++) e->memory.scratch[i].at = &e->memory.scratch[i].memory;
   add_slots(e);
+  execution_forget_items(e);
 }
 
 void execution_memory_close(struct execution *e) {
@@ -55,7 +60,8 @@ void execution_memory_close(struct execution *e) {
   for (size_t i = 0; m->buffers && i < e->p->n_buffers; i++)
     if (m->buffers[i]) buffer_release(m->buffers[i]);
   execution_forget_scratch(e);
-  if (m->scratch.memory) buffer_release(m->scratch.memory);
+  for (size_t i = 0; m->scratch && i < e->p->n_segments; i++)
+    if (m->scratch[i].memory) buffer_release(m->scratch[i].memory);
 }
 
 bool execution_is_bindable(const struct execution *e, size_t buffer) {
@@ -78,13 +84,61 @@ tn_status execution_evaluate_sizes(struct execution *e, diag *d) {
   return s;
 }
 
+void execution_forget_items(struct execution *e) {
+  for (size_t i = 0; i < e->p->n_items; i++) {
+    size_t var = e->p->items[i].var;
+    e->values.vars[var] = e->p->vars[var].min;
+  }
+  if (e->p->n_items) e->values.is_evaluated = false;
+}
+
+/** Says that an element does not fit, with the tensor's name and both bounds. */
+static tn_status refuse_item(const struct execution *e, const executable_item *item, int64_t value,
+                             int64_t most, diag *d) {
+  return diag_set(d, TN_ERR_SHAPE,
+                  "%s: a size is %lld, an element of %s%.200s%s; from %lld to %lld "
+                  "can be",
+                  e->p->name, (long long)value, *item->name ? "'" : "a tensor", item->name,
+                  *item->name ? "'" : "", (long long)item->min, (long long)most);
+}
+
+static tn_status read_item(struct execution *e, const executable_item *item, diag *d) {
+  const tn_program_var *v = &e->p->vars[item->var];
+  const tn_span *span = &e->memory.spans[item->buffer];
+  int64_t value = 0;
+  if (span->bytes < sizeof value)
+    return diag_set(d, TN_ERR_INTERNAL, "%s: a size has no element", e->p->name);
+  tn_status s = span_read(span, DT_I64, DT_I64, &value, 1, d);
+  if (s != TN_OK) return s;
+  if (value < item->min || value < v->min || value > v->max)
+    return refuse_item(e, item, value, v->max, d);
+  e->values.vars[item->var] = value;
+  e->values.is_evaluated = false;
+  return TN_OK;
+}
+
+tn_status execution_read_items(struct execution *e, size_t segment, diag *d) {
+  const executable *p = e->p;
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < p->n_items && s == TN_OK; i++)
+    if (p->items[i].segment == segment) s = read_item(e, &p->items[i], d);
+  if (s == TN_OK) s = execution_evaluate_sizes(e, d);
+  for (size_t i = 0; i < p->n_items && s == TN_OK; i++) {
+    const executable_item *item = &p->items[i];
+    int64_t value = e->values.vars[item->var], most = e->values.sizes[item->most];
+    if (item->segment == segment && value > most) s = refuse_item(e, item, value, most, d);
+  }
+  return s;
+}
+
 uint64_t execution_bytes_of(const struct execution *e, size_t buffer) {
   return (uint64_t)e->values.sizes[buffer] * dtype_bytes(e->p->buffers[buffer].dtype);
 }
 
-/** Refuses sizes whose bytes do not fit in an int64. */
-static tn_status check_sizes(const struct execution *e, diag *d) {
+/** Refuses sizes of a segment whose bytes do not fit in an int64. */
+static tn_status check_sizes(const struct execution *e, size_t segment, diag *d) {
   for (size_t i = 0; i < e->p->n_buffers; i++) {
+    if (e->p->buffers[i].segment != segment) continue;
     uint64_t most = UINT64_MAX / 2 / dtype_bytes(e->p->buffers[i].dtype);
     int64_t n = e->values.sizes[i];
     if (n < 0 || (uint64_t)n > most)
@@ -94,9 +148,10 @@ static tn_status check_sizes(const struct execution *e, diag *d) {
 }
 
 /** Refuses views that do not fit in their buffers. */
-static tn_status check_views(const struct execution *e, diag *d) {
+static tn_status check_views(const struct execution *e, size_t segment, diag *d) {
   for (size_t i = 0; i < e->p->n_buffers; i++) {
     const executable_buffer *b = &e->p->buffers[i];
+    if (e->p->buffers[b->within].segment != segment) continue;
     uint64_t all = (uint64_t)e->values.sizes[b->within], own = (uint64_t)e->values.sizes[i];
     if (b->role == BUFFER_ROLE_VIEW && (b->start > all || own > all - b->start))
       return diag_set(d, TN_ERR_INTERNAL, "%s: a part of a buffer is outside of it", e->p->name);
@@ -105,10 +160,10 @@ static tn_status check_views(const struct execution *e, diag *d) {
 }
 
 /** Keeps trip numbers within their variables' bounds, which kernels were compiled for. */
-static tn_status check_trips(const struct execution *e, diag *d) {
+static tn_status check_trips(const struct execution *e, size_t segment, diag *d) {
   for (size_t i = 0; i < e->p->n_steps; i++) {
     const executable_step *s = &e->p->steps[i];
-    if (s->kind != STEP_LOOP || s->trip == SIZE_MAX) continue;
+    if (s->kind != STEP_LOOP || s->trip == SIZE_MAX || s->segment != segment) continue;
     int64_t most = e->p->vars[s->trip].max, trips = e->values.sizes[s->trips];
     if (trips > 0 && trips - 1 > most)
       return diag_set(d, TN_ERR_INTERNAL,
@@ -132,46 +187,54 @@ static tn_span *slot_span(struct execution *e, slot_owner owner) {
   return &e->launch.spans[owner.step][e->p->steps[owner.step].n_buffers];
 }
 
+typedef struct slot_placing {
+  struct execution *e;
+  execution_scratch *x;
+} slot_placing;
+
 static void place_slots_body(void *arg) {
-  struct execution *e = arg;
-  execution_scratch *x = &e->memory.scratch;
-  arena_mark here = arena_save(&e->arena);
-  x->bytes = memory_plan_place(&e->arena, x->slots, x->n_slots);
-  arena_rewind(&e->arena, here);
-  x->is_placed = true;
+  slot_placing *p = arg;
+  arena_mark here = arena_save(&p->e->arena);
+  p->x->bytes = memory_plan_place(&p->e->arena, p->x->slots, p->x->n_slots);
+  arena_rewind(&p->e->arena, here);
+  p->x->is_placed = true;
 }
 
-static tn_status place_slots(struct execution *e, diag *d) {
-  execution_scratch *x = &e->memory.scratch;
+static tn_status place_slots(struct execution *e, size_t segment, diag *d) {
+  execution_scratch *x = &e->memory.scratch[segment];
+  slot_placing p = {e, x};
   for (size_t i = 0; i < x->n_slots; i++) {
     uint64_t bytes = slot_bytes(e, x->owners[i]);
     if (bytes != x->slots[i].bytes) x->is_placed = false;
     x->slots[i].bytes = bytes;
   }
-  return x->is_placed ? TN_OK : diag_catch(d, place_slots_body, e);
+  return x->is_placed ? TN_OK : diag_catch(d, place_slots_body, &p);
 }
 
 tn_status execution_place_slots(struct execution *e, diag *d) {
   tn_status s = execution_evaluate_sizes(e, d);
-  if (s == TN_OK) s = check_sizes(e, d);
-  return s == TN_OK ? place_slots(e, d) : s;
+  if (s == TN_OK) s = check_sizes(e, 0, d);
+  return s == TN_OK ? place_slots(e, 0, d) : s;
 }
 
-void execution_forget_scratch(struct execution *e) {
-  execution_scratch *x = &e->memory.scratch;
+static void forget_placed(execution_scratch *x) {
   if (x->placed) buffer_release(x->placed);
   x->placed = NULL;
 }
 
+void execution_forget_scratch(struct execution *e) {
+  for (size_t i = 0; e->memory.scratch && i < e->p->n_segments; i++)
+    forget_placed(&e->memory.scratch[i]);
+}
+
 bool execution_is_placed(const struct execution *e) {
-  const execution_scratch *x = &e->memory.scratch;
+  const execution_scratch *x = &e->memory.scratch[0];
   return e->memory.is_placed && (!x->n_slots || x->placed == *x->at);
 }
 
 /** Says that there is no room for the buffers that live between steps, with the step of the
     largest. */
-static tn_status refuse_scratch(const struct execution *e, diag *d) {
-  const execution_scratch *x = &e->memory.scratch;
+static tn_status refuse_scratch(const struct execution *e, const execution_scratch *x, diag *d) {
   size_t most = 0;
   for (size_t i = 1; i < x->n_slots; i++)
     if (x->slots[i].bytes > x->slots[most].bytes) most = i;
@@ -179,10 +242,10 @@ static tn_status refuse_scratch(const struct execution *e, diag *d) {
                      e->p->steps[x->owners[most].step].name);
 }
 
-static tn_status place_scratch(struct execution *e, diag *d) {
-  execution_scratch *x = &e->memory.scratch;
+static tn_status place_scratch(struct execution *e, size_t segment, diag *d) {
+  execution_scratch *x = &e->memory.scratch[segment];
   tn_span all;
-  tn_status s = place_slots(e, d);
+  tn_status s = place_slots(e, segment, d);
 #ifdef TENON_VERIFY
   if (s == TN_OK && memory_plan_overlaps(x->slots, x->n_slots))
     s = diag_set(d, TN_ERR_INTERNAL, "%s: two live buffers overlap", e->p->name);
@@ -190,8 +253,8 @@ static tn_status place_scratch(struct execution *e, diag *d) {
   const tn_signal *timeline = execution_timeline(e);
   if (s == TN_OK && x->n_slots)
     s = buffer_reserve_on(e->p->target->device, x->at, x->bytes, timeline, d);
-  if (s == TN_ERR_MEMORY && x->n_slots) refuse_scratch(e, d);
-  execution_forget_scratch(e);
+  if (s == TN_ERR_MEMORY && x->n_slots) refuse_scratch(e, x, d);
+  forget_placed(x);
   if (s == TN_OK && x->n_slots) s = buffer_span_on(*x->at, timeline, &all, d);
   if (s == TN_OK && x->n_slots) x->placed = buffer_retain(*x->at);
   for (size_t i = 0; i < x->n_slots && s == TN_OK; i++)
@@ -200,11 +263,11 @@ static tn_status place_scratch(struct execution *e, diag *d) {
 }
 
 /** Places the views of buffers that have their places. */
-static void place_views(struct execution *e) {
+static void place_views(struct execution *e, size_t segment) {
   tn_span *spans = e->memory.spans;
   for (size_t i = 0; i < e->p->n_buffers; i++) {
     const executable_buffer *b = &e->p->buffers[i];
-    if (b->role == BUFFER_ROLE_VIEW)
+    if (b->role == BUFFER_ROLE_VIEW && e->p->buffers[b->within].segment == segment)
       spans[i] =
           span_slice(&spans[b->within], b->start * dtype_bytes(b->dtype), execution_bytes_of(e, i));
   }
@@ -230,15 +293,26 @@ static tn_status place_bindable(struct execution *e, size_t i, diag *d) {
   return s;
 }
 
-tn_status execution_place_buffers(struct execution *e, diag *d) {
+/** Asks for the memory of an output whose size became known in the run. */
+static tn_status place_late_output(struct execution *e, size_t i, diag *d) {
+  const late_outputs *to = &e->late_outputs;
+  bool is_asked =
+      to->place && e->p->buffers[i].segment && e->p->buffers[i].role == BUFFER_ROLE_OUTPUT;
+  return is_asked ? to->place(to->user, i, execution_bytes_of(e, i), d) : TN_OK;
+}
+
+tn_status execution_place_buffers(struct execution *e, size_t segment, diag *d) {
   tn_status s = execution_evaluate_sizes(e, d);
-  if (s == TN_OK) s = check_sizes(e, d);
-  if (s == TN_OK) s = check_trips(e, d);
-  if (s == TN_OK) s = check_views(e, d);
-  for (size_t i = 0; i < e->p->n_buffers && s == TN_OK; i++)
-    if (execution_is_bindable(e, i)) s = place_bindable(e, i, d);
-  if (s == TN_OK) s = place_scratch(e, d);
-  if (s == TN_OK) place_views(e);
+  if (s == TN_OK) s = check_sizes(e, segment, d);
+  if (s == TN_OK) s = check_trips(e, segment, d);
+  if (s == TN_OK) s = check_views(e, segment, d);
+  for (size_t i = 0; i < e->p->n_buffers && s == TN_OK; i++) {
+    if (!execution_is_bindable(e, i) || e->p->buffers[i].segment != segment) continue;
+    s = place_late_output(e, i, d);
+    if (s == TN_OK) s = place_bindable(e, i, d);
+  }
+  if (s == TN_OK) s = place_scratch(e, segment, d);
+  if (s == TN_OK) place_views(e, segment);
   return s;
 }
 
@@ -248,5 +322,6 @@ void execution_for_buffers(struct execution *e, void (*visit)(void *user, tn_buf
                            void *user) {
   for (size_t i = 0; i < e->p->n_buffers; i++)
     if (e->memory.buffers[i]) visit(user, e->memory.buffers[i]);
-  if (*e->memory.scratch.at) visit(user, *e->memory.scratch.at);
+  for (size_t i = 0; i < e->p->n_segments; i++)
+    if (*e->memory.scratch[i].at) visit(user, *e->memory.scratch[i].at);
 }

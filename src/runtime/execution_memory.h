@@ -19,11 +19,20 @@ tn_status execution_evaluate_sizes(struct execution *e, diag *d);
 /** Bytes of a buffer, from evaluated sizes. */
 uint64_t execution_bytes_of(const struct execution *e, size_t buffer);
 
-/** Evaluates the bytes of scratch memory and the offset of each slot. */
+/** Evaluates the bytes of scratch memory and the offset of each slot, as far as they are known
+    before a run. */
 tn_status execution_place_slots(struct execution *e, diag *d);
 
-/** Finds memory for every buffer: checks the bound ones, and allocates or grows the others. */
-tn_status execution_place_buffers(struct execution *e, diag *d);
+/** Finds memory for every buffer whose size becomes known in a segment: checks the bound ones, and
+    allocates or grows the others. */
+tn_status execution_place_buffers(struct execution *e, size_t segment, diag *d);
+
+/** Sets the variables of ITEMs, until they are read, to the least value of each. */
+void execution_forget_items(struct execution *e);
+
+/** Reads the ITEMs of a segment, checks them and evaluates all sizes. TN_ERR_SHAPE names the tensor
+    of one that is outside of its bounds. */
+tn_status execution_read_items(struct execution *e, size_t segment, diag *d);
 
 /** True if every buffer has its place: values and bound buffers are those of the last placement,
    and scratch memory that other executions share is still the same. */

@@ -26,7 +26,8 @@ typedef struct slot_owner {
   size_t buffer; /* SIZE_MAX: the kernel's extra array */
 } slot_owner;
 
-/** Scratch memory: live ranges in one allocation, placed by memory_plan_place. */
+/** Scratch memory of a segment: the live ranges whose sizes become known with it, in one
+   allocation, placed by memory_plan_place. */
 typedef struct execution_scratch {
   memory_plan_slot *slots;
   slot_owner *owners; /* of each slot */
@@ -44,7 +45,7 @@ typedef struct execution_memory {
   tn_buffer **buffers; /* of inputs and outputs: bound by the caller, or allocated for an output */
   bool *is_allocated;  /* by the execution */
   tn_span *spans;      /* where each buffer is */
-  execution_scratch scratch;
+  execution_scratch *scratch; /* of each segment */
 } execution_memory;
 
 /** Launches of kernel steps: recorded commands point to them, and each run fills them anew. */
@@ -58,6 +59,7 @@ typedef struct execution_launches {
 /** A section of the plan: consecutive steps in one command list, or one end of a loop. */
 typedef struct command_section {
   enum { SECTION_STEPS, SECTION_LOOP_BEGIN, SECTION_LOOP_END } kind;
+  size_t segment;
   size_t step;           /* the first step; of both ends of a loop, the loop's step */
   size_t n_steps;        /* SECTION_STEPS */
   size_t other_end;      /* section of the loop's other end */
@@ -76,6 +78,12 @@ typedef struct last_read_report {
   void *user;
   last_read *reads; /* of each buffer */
 } last_read_report;
+
+/** Gives an output whose size became known in a run its memory. */
+typedef struct late_outputs {
+  tn_status (*place)(void *user, size_t buffer, uint64_t bytes, diag *d); /* NULL: the execution */
+  void *user;
+} late_outputs;
 
 struct execution {
   executable *p;
@@ -96,6 +104,8 @@ struct execution {
   size_t n_sections;
   bool has_commands; /* all command lists are recorded */
   int64_t *trip;     /* number of the present trip, of each step that is a loop */
+  size_t segment;    /* that the present run has reached */
+  late_outputs late_outputs;
   last_read_report last_reads;
   run_profile profile;
 };

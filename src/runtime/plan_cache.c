@@ -123,6 +123,7 @@ static void load_body(void *arg) {
   if (!f->has_programs) return;
   p->n_programs = n;
   if (!launches_fit_kernels(p, f->work)) f->fault = "launches do not match the kernels";
+  if (!f->fault && !executable_link_items(p)) f->fault = "sizes that are computed too late";
   copy_scratch_sizes(p);
 }
 

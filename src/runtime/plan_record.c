@@ -11,9 +11,11 @@
 
 /* Lists all fields by position: a new field is a warning (-Wmissing-field-initializers), and must
    be written and read here too, unless it follows from the others. */
-_Static_assert(sizeof((executable_buffer){0, 0, 0, 0, 0, 0, 0, 0, 0}) == sizeof(executable_buffer),
+_Static_assert(sizeof((executable_buffer){0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) ==
+                   sizeof(executable_buffer),
                "");
-_Static_assert(sizeof((executable_step){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) ==
+_Static_assert(sizeof((executable_item){0, 0, 0, 0, 0, 0}) == sizeof(executable_item), "");
+_Static_assert(sizeof((executable_step){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) ==
                    sizeof(executable_step),
                "");
 
@@ -113,6 +115,18 @@ static void add_steps(str *to, const executable *p, const plan_cache_graph *g) {
   }
 }
 
+static void add_items(str *to, const executable *p) {
+  serialise_number(to, p->n_items);
+  for (size_t i = 0; i < p->n_items; i++) {
+    const executable_item *item = &p->items[i];
+    serialise_text(to, item->name);
+    serialise_number(to, item->buffer);
+    serialise_number(to, item->var);
+    serialise_number(to, (uint64_t)item->min);
+    serialise_number(to, item->most);
+  }
+}
+
 void plan_record_write(str *to, const executable *p, const executable_request *r,
                        const plan_cache_graph *g) {
   add_vars(to, p);
@@ -125,6 +139,7 @@ void plan_record_write(str *to, const executable *p, const executable_request *r
   }
   launch_exprs_write(&p->sizes, to);
   launch_exprs_write(&p->count_sizes, to);
+  add_items(to, p);
   add_steps(to, p, g);
 }
 
@@ -273,6 +288,30 @@ static void read_sizes(plan_reader *k) {
   p->count_sizes = launch_exprs_read(&k->w, &p->arena, names, p->n_vars);
   require(k, p->sizes.n_results >= p->n_buffers);
   require(k, p->count_sizes.n_results == k->n_count_sizes);
+}
+
+/** Reads ITEMs, whose bounds are the sizes before those of the roots, which come last. */
+static void read_items(plan_reader *k) {
+  executable *p = k->p;
+  size_t n_sizes = 0, n = p->sizes.n_results;
+  p->n_items = deserialise_count(&k->w, 5 * sizeof(uint64_t));
+  p->items = arena_calloc(&p->arena, p->n_items + 1, sizeof *p->items);
+  for (size_t i = 0; i < k->r->n_roots; i++) n_sizes += k->r->roots[i]->rank;
+  require(k, !p->n_items || n >= p->n_buffers + p->n_items + n_sizes);
+  for (size_t i = 0; i < p->n_items && !k->w.failed; i++) {
+    executable_item *item = &p->items[i];
+    item->name = deserialise_text(&k->w, &p->arena);
+    item->buffer = (size_t)deserialise_below(&k->w, p->n_buffers);
+    item->var = (size_t)deserialise_below(&k->w, p->n_vars);
+    item->min = (int64_t)deserialise_number(&k->w);
+    item->most = (size_t)deserialise_below(&k->w, n);
+    if (k->w.failed) return;
+    const executable_buffer *b = &p->buffers[item->buffer];
+    require(k, b->role == BUFFER_ROLE_OUTPUT && b->dtype == DT_I64);
+    require(k, var_is_late(p->vars[item->var].name) && item->min >= p->vars[item->var].min);
+  }
+  if (!k->w.failed && p->n_items)
+    executable_set_root_sizes(p, k->r->roots, k->r->n_roots, n - n_sizes);
 }
 
 /* Steps. */
@@ -472,6 +511,7 @@ bool plan_record_read(executable *p, const executable_request *r, const plan_cac
   read_outputs(&k);
   read_programs(&k);
   read_sizes(&k);
+  read_items(&k);
   read_steps(&k);
   *records = k.records;
   *n_records = k.n_records;

@@ -1,8 +1,8 @@
 /* Runs the passes that turn a tensor graph into a schedule of kernels, in order: normalisation,
-   loop extraction, value construction, fusion, layouts, step order, buffer reuse, canonicalisation.
-   After each the result (the tensor graph up to fusion, all kernels from there on) is verified in
-   development builds and handed to the request's observer. The body of a loop goes through the same
-   passes while its steps are spliced in. */
+   sizes that a run computes, loop extraction, value construction, fusion, layouts, step order,
+   buffer reuse, canonicalisation. After each the result (the tensor graph up to fusion, all kernels
+   from there on) is verified in development builds and handed to the request's observer. The body
+   of a loop goes through the same passes while its steps are spliced in. */
 #include "schedule/schedule.h"
 
 #include "ir/core/pass_names.h"
@@ -15,6 +15,7 @@
 #include "schedule/kernels/build_kernels.h"
 #include "schedule/kernels/canonicalise_kernels.h"
 #include "schedule/kernels/step_names.h"
+#include "schedule/late/late_items.h"
 #include "schedule/layout/choose_layouts.h"
 #include "schedule/layout/split_blocked_ranges.h"
 #include "schedule/loops/outline_loops.h"
@@ -214,7 +215,10 @@ schedule *schedule_make(ir *g, const schedule_request *r) {
   normalise_graph(g, r, &n);
   for (size_t i = 0; i < n.n_roots; i++)
     if (n.roots[i]->free->n) loop_refuse_unbound(ir_diag(g));
+  late_items_check(g, r, &n);
   after(&p, PASS_NORMALISE);
+  late_items_extract(g, r, &n);
+  after(&p, PASS_ITEMS);
   if (r->search.policy == FUSION_BY_COST) split_reductions(g, &m, r->math, &n, r->n_labels);
   after(&p, PASS_PARTS);
   return schedule_graph(g, r, &n, 0);

@@ -412,6 +412,9 @@ class Cases:
         good = []
         for case in pending:
             kind, shape = case[1].type
+            if any(size > 2**44 for size in shape or ()):  # computed ones
+                self.tn.run([case[1]])
+                kind, shape = case[1].type
             if kind is None:
                 self.fail(case[0], "is invalid: " + self.tn.message())
             elif kind != case[2].dtype or shape != case[2].shape:

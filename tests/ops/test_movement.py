@@ -197,6 +197,31 @@ e[:, 0], e[:, 2] = x[:, 4], x[:, 0]
 same("take out of range", tn.take(t, tn.of(i), 1), e)
 same("take u64 out of range", tn.take(t, tn.of(np.array([2**64 - 1, 1], np.uint64)), 1),
      np.stack([np.zeros((4, 6), np.int32), x[:, 1]], 1))
+
+# ---- Selections, whose sizes are computed ----
+
+for kind in INTEGERS:
+    v = c.integers((3, 4, 2), kind, 0, 2)
+    same(f"nonzero {kind}", tn.nonzero(tn.of(v)), np.argwhere(v))
+v = np.array([[0.0, -0.0, np.nan], [np.inf, 1e-40, 0.0]], np.float32)
+same("nonzero of floats", tn.nonzero(tn.of(v)), np.array([[0, 2], [1, 0], [1, 1]]))
+same("nonzero of nothing", tn.nonzero(tn.of(x[:0])), np.zeros((0, 3), np.int64))
+same("nonzero of zeros", tn.nonzero(tn.of(np.zeros((7, 9), bool))), np.zeros((0, 2), np.int64))
+same("nonzero of a scalar", tn.nonzero(tn.of(np.array(5, np.int32))), np.zeros((1, 0), np.int64))
+v = np.arange(100000) % 7 == 3
+same("nonzero of a long vector", tn.nonzero(tn.of(v)), np.argwhere(v))
+for axis, n in ((0, 4), (1, 5), (-1, 6), (1, 2), (1, 0)):
+    v = np.arange(n) % 3 != 1
+    same(f"compress axis {axis} by {n}", tn.compress(tn.sliced(x), tn.of(v), axis),
+         np.compress(v, x, axis))
+same("compress by nothing true", tn.compress(t, tn.of(np.zeros(5, bool)), 1), x[:, :0])
+for shape in ((4, 5, 6), (5, 6), (4, 1, 6), (1,), ()):
+    v = np.arange(int(np.prod(shape))).reshape(shape) % 4 != 2
+    same(f"masked_select by {shape}", tn.masked_select(tn.sliced(x), tn.of(v)),
+         x[np.broadcast_to(v, x.shape)])
+c.refuse("compress", tn.compress(t, tn.of(np.zeros(7, bool)), 1), "ERR_SHAPE", "no longer than axis 1")
+c.refuse("compress", tn.compress(t, t, 1), "ERR_DTYPE", "it must be a bool")
+
 for kind in ("f16", "bool", "f64"):
     y = c.some((5, 3), kind)
     same(f"take of {kind}", tn.take(tn.of(y), tn.of(np.array([3, 0], np.uint8)), 0), y[[3, 0]])

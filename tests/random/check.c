@@ -9,6 +9,7 @@
 #include "../ir/alike.h"
 #include "codegen/codegen.h"
 #include "ir/core/binder.h"
+#include "ir/core/var_names.h"
 #include "ir/text/print.h"
 #include "ir/transform/liftable_scalars.h"
 #include "ir/verify/verify_graph.h"
@@ -108,9 +109,10 @@ typedef struct run {
   kernel_prices *built;  /* those of an executable's build; NULL: random ones, or none */
   VEC(interp_var) trips; /* indices of the open loops */
   bool has_loops;
-  void **results; /* programs_body */
-  int policy;     /* fusion policy */
-  bool without;   /* no array lies inside of another */
+  void **results;  /* programs_body */
+  int policy;      /* fusion policy */
+  bool is_program; /* programs alone run */
+  bool without;    /* no array lies inside of another */
 } run;
 
 static bool failed(const run *x) { return x->r->failed; }
@@ -125,7 +127,8 @@ static void check_verified(run *x, const node *const roots[], size_t n, enum sta
 
 /* Tensor graphs. */
 
-static void check_tensors(run *x, const char *pass, const node *const roots[], size_t n) {
+/** The environment in which the graph's BUFFERs are PARAMs. */
+static interp_env params_env(run *x) {
   interp_env e = graph_env(x->g);
   node_list order = topo_sort(x->a, x->g->roots, x->g->n_roots, NULL, NULL);
   interp_array *params = arena_calloc(x->a, order.n + 1, sizeof *params);
@@ -134,6 +137,11 @@ static void check_tensors(run *x, const char *pass, const node *const roots[], s
     if (n->op == OP_BUFFER) params[e.n_params++] = *e.buffer(e.user, n->ints[0], n->ints[1]);
   }
   e.params = params;
+  return e;
+}
+
+static void check_tensors(run *x, const char *pass, const node *const roots[], size_t n) {
+  interp_env e = params_env(x);
   report_stage(x->r, "%s", pass);
   check_verified(x, roots, n, LEVEL_TENSOR);
   interp_array *results = arena_alloc(x->a, n * sizeof *results);
@@ -194,6 +202,25 @@ static kernel_pricing pricing_of(run *x) {
   return (kernel_pricing){x->g->seed % 2 ? random_price : NULL, x};
 }
 
+/** Sets the variables of the schedule's ITEMs, which only the kernels' own reads decide in a plan:
+    to what the interpreter computes, in order. */
+static void find_items(run *x) {
+  graph *g = (graph *)x->g;
+  size_t n = 0;
+  while (n < g->vars.n && !var_is_late(g->vars.at[n].name)) n++;
+  g->vars.n = n;
+  for (size_t i = 0; x->s->items && i < x->s->items->at.n && !failed(x); i++) {
+    const schedule_item *item = &x->s->items->at.at[i];
+    interp_array result = {0};
+    interp_env e = params_env(x);
+    check_status(x, interp_tensor(&e, &item->value, 1, &result, x->a));
+    int64_t value = failed(x) ? 0 : (int64_t)scalar_load(DT_I64, result.data);
+    vec_push(g->a, &g->vars, (interp_var){arena_printf(g->a, "%s", item->var->text), value});
+    if (!failed(x) && (value < item->min || value > graph_size(g, item->most)))
+      report_fail(x->r, "item %zu is %lld", i, (long long)value);
+  }
+}
+
 static void make_schedule(run *x) {
   tensor_passes passes = {.a = x->a};
   node_list order = topo_sort(x->a, x->g->roots, x->g->n_roots, NULL, NULL);
@@ -214,14 +241,15 @@ static void make_schedule(run *x) {
                                                  .search.policy = x->policy,
                                                  .search.seed = x->g->seed,
                                                  .search.is_without_places = x->without});
+  find_items(x);
   for (size_t i = 0; i < x->s->buffers.n; i++)
     *(x->policy == FUSION_RANDOM ? &check_places_at_random : &check_places_by_cost) +=
         x->s->buffers.at[i].n_places;
   check_limits(x);
   for (size_t i = 0; i < passes.all.n && !failed(x); i++) {
     const tensor_pass *p = &passes.all.at[i];
-    bool is_whole =
-        !strcmp(p->pass, "normalise") || (!strcmp(p->pass, "versions") && !x->has_loops);
+    bool is_whole = !strcmp(p->pass, "normalise") || !strcmp(p->pass, "items") ||
+                    (!strcmp(p->pass, "versions") && !x->has_loops);
     if (is_whole && x->expected) check_tensors(x, p->pass, p->roots, p->n);
   }
 }
@@ -580,6 +608,19 @@ static void run_custom_in(run *x, const schedule_step *step, char *const memory[
 
 typedef void (*step_fn)(run *x, size_t i);
 
+/** Checks that the elements of the ITEMs that a step mentions were computed before. */
+static void check_items(run *x, const schedule_step *step) {
+  for (size_t k = 0; k < step->n_items && !failed(x); k++) {
+    const schedule_items *items = x->s->items;
+    size_t i = 0;
+    while (x->s->outputs[items->first + i] != step->items[k]) i++;
+    const world *w = x->is_program ? &x->programs : &x->kernels;
+    int64_t found = (int64_t)scalar_load(DT_I64, w->memory[step->items[k]]);
+    int64_t want = graph_size(x->g, items->at.at[i].var);
+    if (found != want) report_fail(x->r, "a step comes before item %zu is known", i);
+  }
+}
+
 static void begin_trip(run *x, const schedule_loop *loop, int64_t trip, int64_t trips, world *w) {
   for (size_t i = 0; i < loop->n_states; i++) {
     const schedule_state *s = &loop->states[i];
@@ -615,7 +656,8 @@ static void run_loop(run *x, size_t at, step_fn run_one) {
 static void run_steps(run *x, size_t first, size_t n, step_fn run_one) {
   for (size_t i = first; i < first + n && !failed(x); i++) {
     const schedule_loop *loop = x->s->steps.at[i].loop;
-    if (!loop) run_one(x, i);
+    check_items(x, &x->s->steps.at[i]);
+    if (!loop && !failed(x)) run_one(x, i);
     if (!loop) continue;
     run_loop(x, i, run_one);
     i += loop->n_steps;
@@ -783,6 +825,7 @@ static void programs_body(void *arg) {
 void check_programs(const graph *g, const target *lowered, const expected *e, void *results[],
                     report *r) {
   run x = {.g = g, .lowered = lowered, .r = r, .d = g->a->diag, .expected = e, .results = results};
+  x.is_program = true;
   *r = (report){0};
   run_all(&x, programs_body);
 }

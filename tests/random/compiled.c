@@ -7,6 +7,7 @@
 
 #include "device/cpu/isa_level.h"
 #include "device/memory/span.h"
+#include "ir/core/var_names.h"
 #include "runtime/build_executable.h"
 #include "runtime/execution.h"
 #include "support/temporary.h"
@@ -228,7 +229,8 @@ static void run_once(bound *x, void *const want[], const expected *e, int32_t wo
   for (size_t i = 0; i < x->g->vars.n && !x->r->failed; i++) {
     const interp_var *v = &x->g->vars.at[i];
     size_t var = executable_var(x->p, v->name);
-    if (var != SIZE_MAX) fine(x, execution_set_var(x->b, var, v->value, x->d));
+    bool is_given = var != SIZE_MAX && !var_is_late(v->name);
+    if (is_given) fine(x, execution_set_var(x->b, var, v->value, x->d));
   }
   if (!x->r->failed && fine(x, execution_run(x->b, x->d))) {
     if (want)

@@ -8,6 +8,8 @@
 
 #include "base/map.h"
 #include "ir/core/scalar_eval.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/transform/copy_graph.h"
 
 #include <float.h>
 #include <math.h>
@@ -201,11 +203,19 @@ static const node *bounds_buffer(expecting *x, moving *m, const node *src, int64
   return ir_node(x->g->ir, OP_BUFFER, DT_F64, src->dims, src->rank, ints, 2);
 }
 
+/** The number that an ITEM is: the arrays here are others than those that decide it. */
+static const node *number_of_item(void *user, const node *n, const node *const src[]) {
+  const expecting *x = user;
+  (void)src;
+  return n->op == OP_ITEM ? ix_const(x->g->ir, graph_size(x->g, n)) : NULL;
+}
+
 static const double *run_moved(expecting *x, moving *m, const node *root) {
   interp_env e = graph_env(x->g);
   interp_array result;
   e.buffer = moved_buffer;
   e.user = m;
+  if (ir_has_items(x->g->ir)) ir_copy(x->g->ir, x->a, &root, 1, number_of_item, x, &root);
   if (interp_tensor(&e, &root, 1, &result, x->a) != TN_OK) diag_rethrow(x->a->diag);
   return result.data;
 }

@@ -149,7 +149,14 @@ static const node *keep(maker *m, const node *n) {
 
 /* Leaves. */
 
+static bool has_computed_size(maker *m, const shape *s);
+
 static const node *new_buffer(maker *m, dtype t, const shape *s, contents_kind k) {
+  if (has_computed_size(m, s)) { /* another array, of constant sizes, repeated */
+    shape ones = {.rank = s->rank};
+    for (size_t i = 0; i < s->rank; i++) ones.dims[i] = number(m, 1);
+    return keep(m, ir_expand(m->g, new_buffer(m, t, &ones, k), s->dims));
+  }
   int64_t ints[] = {graph_uid(m->first_buffer + m->buffers++, k, rng_chance(&m->r, 50)),
                     (int64_t)rng_below(&m->r, 3)};
   return keep(m, ir_node(m->g, OP_BUFFER, t, s->dims, s->rank, ints, 2));
@@ -175,6 +182,20 @@ static const node *any_constant(maker *m, dtype t) {
 
 static const node *iota(maker *m, dtype t, const shape *s) {
   return ir_iota(m->g, t, s->rank, s->dims, (int64_t)rng_below(&m->r, s->rank));
+}
+
+/** True if a size is computed, which no input's can be. */
+static bool is_computed(maker *m, const node *size) {
+  node_list order = topo_sort(m->a, &size, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_ITEM) return true;
+  return false;
+}
+
+static bool has_computed_size(maker *m, const shape *s) {
+  for (size_t i = 0; i < s->rank; i++)
+    if (is_computed(m, s->dims[i])) return true;
+  return false;
 }
 
 static const node *leaf(maker *m, dtype t, const shape *s) {
@@ -691,7 +712,7 @@ static const node *given(maker *m) {
   size_t inputs = 1 + rng_below(&m->r, 2), outputs = 1 + rng_chance(&m->r, 30);
   dtype t = any_type(m, OP_WHERE);
   shape s = some_shape(m);
-  if (s.rank > MOST_RANK) return NULL;
+  if (s.rank > MOST_RANK || has_computed_size(m, &s)) return NULL; /* no text names these sizes */
   for (size_t i = 0; i < inputs; i++) src[i] = without_nan(m, want(m, t, &s, true));
   const node *sink = given_sink(m, t, &s, inputs, rng_chance(&m->r, 50), outputs);
   str text = str_new(m->a);
@@ -901,6 +922,7 @@ static unsigned weight(op o) {
   case OP_SET: return 40;
   case OP_LOOP: return 8;
   case OP_RANGE:
+  case OP_ITEM:     /* add_items */
   case OP_DOT_BF16: /* of words that no graph makes by chance */
   case OP_CARRY:
   case OP_RESULT: return 0;
@@ -1126,6 +1148,50 @@ static const tensor_row *turn_of_rows(uint64_t seed) {
   return seed % PRODUCTS_EVERY == 1 ? &tensor_rows[seed / PRODUCTS_EVERY % TENSOR_ROWS] : NULL;
 }
 
+/* Some graphs have sizes that they compute: elements of clipped integers. */
+
+enum { ITEMS_EVERY = 6, MOST_ITEM = 12 };
+
+static const node *clipped(maker *m, const node *x, int64_t min, int64_t max) {
+  const node *least = ir_fill(m->g, ir_const_int(m->g, DT_I64, min), x->rank, x->dims);
+  const node *most = ir_fill(m->g, ir_const_int(m->g, DT_I64, max), x->rank, x->dims);
+  x = x->dtype == DT_I64 ? x : ir_cast(m->g, x, DT_I64);
+  return ir_op2(m->g, OP_MIN, ir_op2(m->g, OP_MAX, x, least), most);
+}
+
+/** An element of an integer value of the pool, or of a new one; an open size may bound it. */
+static const node *any_item(maker *m) {
+  shape s = any_shape(m);
+  const node *x = NULL, *at[MOST_RANK];
+  for (int i = 0; i < 4 && !x; i++) {
+    const node *n = any_value(m);
+    bool fits = dtype_is_int((dtype)n->dtype) || n->dtype == DT_BOOL;
+    if (fits && n->rank <= MOST_RANK && is_exact(m, n)) x = n;
+  }
+  if (!x) x = new_buffer(m, DT_I32, &s, CONTENTS_INDEX);
+  int64_t min = m->zeros ? 0 : 1, max = rng_between(&m->r, 2, MOST_ITEM);
+  for (size_t i = 0; i < x->rank; i++) {
+    int64_t n = size_of(m, x->dims[i]);
+    if (n < 1) min = 0; /* what is outside is 0 */
+    at[i] = n < 1                   ? number(m, 0)
+            : rng_chance(&m->r, 30) ? ix_add_const(m->g, x->dims[i], -1)
+                                    : number(m, rng_between(&m->r, 0, n - 1));
+  }
+  return ir_item(m->g, clipped(m, x, min, max), at, min, number(m, max));
+}
+
+/** Makes ITEMs some of the sizes from which others are drawn. */
+static void add_items(maker *m) {
+  for (size_t n = rng_between(&m->r, 1, 2); n > 0; n--) {
+    const node *item = any_item(m);
+    if (!m->n_sizes) m->sizes[m->n_sizes++] = item;
+    if (m->n_sizes < MOST_SIZES)
+      m->sizes[m->n_sizes++] = ix_add_const(m->g, item, rng_between(&m->r, 0, 2));
+    else
+      m->sizes[rng_below(&m->r, MOST_SIZES)] = item;
+  }
+}
+
 /* The graph. */
 
 static void make_sizes(maker *m) {
@@ -1196,6 +1262,7 @@ void generate(graph *g, uint64_t seed) {
   for (size_t i = 0; i < steps; i++) {
     const node *n = apply(&m, any_op(&m));
     if (fits(&m, n)) keep(&m, n);
+    if (seed % ITEMS_EVERY == 2 && i < 8 && i % 3 == 1) add_items(&m);
   }
   if (rng_below(&m.r, 200) == 0) add_long_products(&m);
   if (rng_below(&m.r, 200) == 0) add_pieces(&m);

@@ -6,6 +6,8 @@
 
 #include "ir/core/scalar_eval.h"
 #include "ir/core/shape_inference.h"
+#include "ir/core/var_names.h"
+#include "ir/index/build_tensor.h"
 #include "ir/text/parse.h"
 #include "ir/text/print.h"
 #include "random.h"
@@ -44,7 +46,9 @@ const node *graph_var(ir *g, int64_t k, dtype t, int64_t min, int64_t max, int64
                                  .n_text = (size_t)n});
 }
 
-static int64_t value_of_var(const node *var) {
+static int64_t value_of_var(const graph *g, const node *var) {
+  for (size_t i = 0; var_is_late(var->text) && i < g->vars.n; i++)
+    if (!strcmp(g->vars.at[i].name, var->text)) return g->vars.at[i].value;
   const char *at = strstr(var->text, "_is_");
   return at ? strtoll(at + 4, NULL, 10) : 0;
 }
@@ -117,7 +121,7 @@ void graph_prepare(graph *g) {
   g->buffers.n = g->vars.n = g->customs.n = 0;
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
-    if (n->op == OP_VAR) vec_push(g->a, &g->vars, (interp_var){n->text, value_of_var(n)});
+    if (n->op == OP_VAR) vec_push(g->a, &g->vars, (interp_var){n->text, value_of_var(g, n)});
     if (n->op == OP_BUFFER) add_buffer(g, n);
     if (n->op == OP_CUSTOM) vec_push(g->a, &g->customs, n);
   }
@@ -174,11 +178,35 @@ interp_env graph_env(const graph *g) {
                       .user = (void *)g};
 }
 
+/** Computes an ITEM in a graph of its own, whose inputs follow from it as well. */
+static int64_t value_of_item(const graph *g, const node *item) {
+  const map *known = &g->items;
+  uintptr_t found = (uintptr_t)map_get(known, item);
+  if (found) return (int64_t)found - 1;
+  const node *element = ir_item_element(g->ir, item);
+  graph own = {.ir = g->ir, .a = g->a, .roots = &element, .n_roots = 1, .items = g->items};
+  interp_array result;
+  graph_prepare(&own);
+  interp_env e = graph_env(&own);
+  if (interp_tensor(&e, own.roots, 1, &result, g->a) != TN_OK) diag_rethrow(g->a->diag);
+  int64_t value = (int64_t)scalar_load(DT_I64, result.data);
+  map_set(g->a, &((graph *)g)->items, item, (void *)(uintptr_t)(value + 1));
+  return value;
+}
+
+bool graph_has_items(const graph *g) {
+  node_list order = topo_sort(g->a, g->roots, g->n_roots, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_ITEM) return true;
+  return false;
+}
+
 int64_t graph_size(const graph *g, const node *n) {
   bool overflow = false;
   uint64_t args[64];
   if (n->op == OP_CONST) return node_int(n);
-  if (n->op == OP_VAR) return value_of_var(n);
+  if (n->op == OP_VAR) return value_of_var(g, n);
+  if (n->op == OP_ITEM) return value_of_item(g, n);
   if (n->n_src > 64) diag_raise(g->a->diag, TN_ERR_INTERNAL, "a size of %u terms", n->n_src);
   for (uint32_t i = 0; i < n->n_src; i++) args[i] = (uint64_t)graph_size(g, n->src[i]);
   if (n->op == OP_AFFINE) return (int64_t)scalar_eval_affine(n->ints, n->n_src, args, &overflow);

@@ -38,6 +38,7 @@ typedef struct graph {
   VEC(graph_buffer) buffers;
   VEC(interp_var) vars;
   node_list customs;
+  map items; /* ITEM → its value + 1, as far as they were asked for */
 } graph;
 
 /** Returns the uid of a BUFFER. Contents are a function of the number, the kind and the type. */
@@ -63,8 +64,11 @@ bool graph_may_overwrite(void *user, const node *buffer);
 void graph_custom(int64_t uid, int64_t output, size_t n_inputs, const void *const data[],
                   const size_t counts[], dtype type, void *result, size_t count);
 
-/** Returns the value of an index expression. */
+/** Returns the value of an index expression; ITEMs are computed by the interpreter. */
 int64_t graph_size(const graph *g, const node *n);
+
+/** True if an ITEM is among the nodes that the roots reach. */
+bool graph_has_items(const graph *g);
 
 /** Returns the number of elements of a tensor. */
 int64_t graph_count(const graph *g, const node *n);

@@ -145,6 +145,7 @@ static void check(varying *v, compiled *c, const target *t, const expected *e) {
 void check_varying(compiled *c, const target *t, const graph *g, const expected *e, report *r) {
   varying v = {.g = g, .a = g->a, .rng = {g->seed + g->n_roots}, .r = r};
   *r = (report){0};
+  if (graph_has_items(g)) return; /* other scalars would compute other sizes */
   v.lifted = (graph){.ir = ir_new(g->a->mem, g->a->diag, true), .a = g->a, .math = g->math};
   if (!v.lifted.ir) diag_raise(g->a->diag, TN_ERR_MEMORY, "out of memory");
   check(&v, c, t, e);

@@ -309,6 +309,20 @@ tn_status launch_exprs_eval(const launch_exprs *c, const int64_t values[], int64
   return TN_OK;
 }
 
+void launch_exprs_latest(const launch_exprs *c, const size_t of_value[], size_t term_results[],
+                         size_t results[]) {
+  for (size_t i = 0; i < c->n_terms; i++) {
+    const launch_term *s = &c->terms[i];
+    if (s->kind == TERM_CONST || s->kind == TERM_VALUE) {
+      term_results[i] = s->kind == TERM_VALUE ? of_value[s->a] : 0;
+      continue;
+    }
+    size_t a = term_results[s->a], b = term_results[s->b];
+    term_results[i] = a > b ? a : b;
+  }
+  for (size_t i = 0; i < c->n_results; i++) results[i] = term_results[c->results[i]];
+}
+
 tn_status launch_grid_eval(const launch_exprs *c, const int64_t values[], int64_t global[3],
                            int64_t local[3], diag *d) {
   int64_t term_results[LAUNCH_MOST_TERMS], results[6] = {0};

@@ -62,6 +62,11 @@ launch_exprs launch_grid_read(deserialiser *r, arena *a, const char *const names
 tn_status launch_exprs_eval(const launch_exprs *c, const int64_t values[], int64_t term_results[],
                             int64_t results[], diag *d);
 
+/** Finds for each result the greatest number among those of the values that it is computed from; 0
+    for none. `term_results` has room for n_terms numbers. */
+void launch_exprs_latest(const launch_exprs *c, const size_t of_value[], size_t term_results[],
+                         size_t results[]);
+
 /** Computes grid sizes, without allocating; local sizes are 0 if there are no groups. A size that
    is not positive is TN_ERR_ARGUMENT too. */
 tn_status launch_grid_eval(const launch_exprs *c, const int64_t values[], int64_t global[3],

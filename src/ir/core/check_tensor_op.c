@@ -151,6 +151,16 @@ const char *check_op_scan(const node_spec *s) {
   return s->ints[1] >= 0 && (uint64_t)s->ints[1] < x->rank ? NULL : "no such axis";
 }
 
+const char *check_op_item(const node_spec *s) {
+  const node *x = s->src[0];
+  if (!check_is_value(x) || x->lanes != 1 ||
+      !(dtype_is_int((dtype)x->dtype) || x->dtype == DT_BOOL))
+    return "an item is an element of integers or bools";
+  if (s->n_src - 2 != x->rank) return "item needs a coordinate for each axis";
+  return check_all(check_is_index, s->src + 1, s->n_src - 1) ? NULL
+                                                             : "a coordinate that is no index";
+}
+
 const char *check_op_custom(const node_spec *s) {
   int64_t uid = s->ints[0], output = s->ints[1], inputs = s->ints[2], writes = s->ints[3];
   if (uid < 0 || output < 0) return "a negative number";

@@ -30,8 +30,9 @@ struct ir {
   const mem *mem;
   diag *diag;
   bool counted;
-  arena arena;   /* scratch irs: nodes, range sets, and what lives as long */
-  arena scratch; /* scratch irs: memory of a scope */
+  bool has_items; /* an ITEM was made */
+  arena arena;    /* scratch irs: nodes, range sets, and what lives as long */
+  arena scratch;  /* scratch irs: memory of a scope */
   hash_table nodes, sets;
   const node **young; /* counted irs: nodes since ir_release_unheld, each held once here */
   size_t n_young, cap_young;
@@ -77,6 +78,7 @@ arena *ir_arena(ir *g) { return &g->arena; }
 arena *ir_scratch(ir *g) { return &g->scratch; }
 diag *ir_diag(const ir *g) { return g->diag; }
 const mem *ir_mem(const ir *g) { return g->mem; }
+bool ir_has_items(const ir *g) { return g->has_items; }
 size_t ir_node_count(const ir *g) { return g->nodes.n; }
 uint64_t ir_rules_fired(const ir *g) { return g->rules_fired; }
 void ir_add_rules_fired(ir *g, uint64_t n) { g->rules_fired += n; }
@@ -300,6 +302,7 @@ const node *ir_make(ir *g, const node_spec *spec) {
   hash_slot *slot = hash_table_find(&g->nodes, hash, &s, same_node);
   if (slot->entry) return slot->entry;
   if (g->counted) reserve_young(g);
+  g->has_items |= s.op == OP_ITEM;
   const range_set *free_ranges = g->counted ? &empty_set : infer_free(g, &s);
   node *n = build_node(g, &s, free_ranges);
   if (s.op == OP_RANGE && !g->counted) n->free = add_self(g, free_ranges, n);

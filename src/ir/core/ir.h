@@ -73,6 +73,9 @@ void ir_observe(ir *g, const ir_observer *w);
 /** Number of live nodes. */
 size_t ir_node_count(const ir *g);
 
+/** True if an ITEM was ever made in it. */
+bool ir_has_items(const ir *g);
+
 /** Counter of rewrite rules that fired in this ir. */
 uint64_t ir_rules_fired(const ir *g);
 void ir_add_rules_fired(ir *g, uint64_t n);

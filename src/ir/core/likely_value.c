@@ -38,6 +38,7 @@ static interval value_at(const node_spec *s) {
     int64_t likely = s->n_int > 2 ? s->ints[2] : USUAL_SIZE;
     return (interval){likely, likely};
   }
+  case OP_ITEM: return point(s->src[s->n_src - 1]);
   case OP_AFFINE: return affine_at(s);
   case OP_NEG: return interval_scale(point(src[0]), -1);
   case OP_ADD: return interval_add(point(src[0]), point(src[1]));

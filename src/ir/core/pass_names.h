@@ -7,6 +7,7 @@
    a graph, the others a kernel each. */
 #define PASS_LIST(X)                                        \
   X(PASS_NORMALISE, "normalise")                            \
+  X(PASS_ITEMS, "items")                                    \
   X(PASS_PARTS, "parts")                                    \
   X(PASS_LOOPS, "loops")                                    \
   X(PASS_VERSIONS, "versions")                              \

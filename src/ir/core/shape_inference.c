@@ -77,6 +77,12 @@ static interval division_bounds(const node_spec *s, interval a, interval b) {
   }
 }
 
+/** Bounds of an ITEM. A greatest value below the least one is found when it is read. */
+static interval item_bounds(const node_spec *s) {
+  int64_t lo = s->ints[0], hi = s->src[s->n_src - 1]->hi;
+  return (interval){lo, hi < lo ? lo : hi};
+}
+
 /** Bounds of the exact result, before integers wrap to their type. */
 static interval exact_bounds(const node_spec *s) {
   const node *const *src = s->src;
@@ -86,6 +92,7 @@ static interval exact_bounds(const node_spec *s) {
   case OP_CONST:
     return s->dtype == DT_U64 && s->ints[0] < 0 ? all : (interval){s->ints[0], s->ints[0]};
   case OP_VAR: return (interval){s->ints[0], s->ints[1]};
+  case OP_ITEM: return item_bounds(s);
   case OP_INVALID: return (interval){0, 0};
   case OP_RANGE:
   case OP_SPECIAL: return interval_of_extent(a);

@@ -16,6 +16,10 @@ bool var_is_trip(const char *text) {
   return !strncmp(text, VAR_TRIP_PREFIX, sizeof VAR_TRIP_PREFIX - 1);
 }
 
+bool var_is_late(const char *text) {
+  return !strncmp(text, VAR_LATE_PREFIX, sizeof VAR_LATE_PREFIX - 1);
+}
+
 static const char numbered[] = "core_size";
 
 const char *var_name_numbered(arena *a, const char *name, size_t number) {

@@ -15,6 +15,12 @@
 /** True if a VAR of this name holds the number of a loop's trip. */
 bool var_is_trip(const char *text);
 
+/** Prefix of VARs that stand for an ITEM: a size that a run computes. */
+#define VAR_LATE_PREFIX "core_late"
+
+/** True if a VAR of this name stands for an ITEM. */
+bool var_is_late(const char *text);
+
 /** The name in graphs of a user's VAR: `name` itself, or a copy with a quote in `a`. */
 const char *var_name_in_graph(arena *a, const char *name);
 

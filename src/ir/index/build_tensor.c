@@ -99,3 +99,17 @@ const node *ir_scan_classes(ir *g, op o, const node *x, size_t axis, const node 
   int64_t ints[] = {o, (int64_t)axis, n};
   return ir_node(g, OP_SCAN, (dtype)x->dtype, (const node *[]){x, classes}, 2, ints, 3);
 }
+
+const node *ir_item(ir *g, const node *x, const node *const at[], int64_t min, const node *most) {
+  const node *src[IR_MAX_RANK + 2] = {x};
+  ir_check_rank(g, x->rank);
+  for (size_t i = 0; i < x->rank; i++) src[1 + i] = at[i];
+  src[1 + x->rank] = most;
+  return ir_node(g, OP_ITEM, DT_INDEX, src, x->rank + 2u, &min, 1);
+}
+
+const node *ir_item_element(ir *g, const node *item) {
+  const node *x = item->src[0], *at[IR_MAX_RANK];
+  for (size_t i = 0; i < x->rank; i++) at[i] = ir_cast(g, item->src[1 + i], DT_I64);
+  return ir_cast(g, ir_gather(g, x, at), DT_I64);
+}

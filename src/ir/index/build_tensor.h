@@ -34,4 +34,11 @@ const node *ir_scan(ir *g, op o, const node *x, size_t axis);
 const node *ir_scan_classes(ir *g, op o, const node *x, size_t axis, const node *classes,
                             int64_t n);
 
+/** ITEM: a size, the element of x at some coordinates; from `min` to `most`, as is checked when it
+   is read. */
+const node *ir_item(ir *g, const node *x, const node *const at[], int64_t min, const node *most);
+
+/** The element of an ITEM, an i64 of rank 0; 0 outside of the tensor. */
+const node *ir_item_element(ir *g, const node *item);
+
 #endif

@@ -178,6 +178,19 @@ static int64_t eval_affine(run *r, const node *n) {
   return (int64_t)sum;
 }
 
+/** An element of an array, 0 outside of it. */
+static int64_t eval_item(run *r, const node *n) {
+  const interp_array *x = array_of(r, n->src[0]);
+  int64_t at[INTERP_MAX_RANK], most = index_of(r, n->src[n->n_src - 1]);
+  for (size_t i = 0; i < x->rank; i++) at[i] = index_of(r, n->src[1 + i]);
+  uint64_t bits = inside(x, at) ? read_element(x, offset(x, at)) : 0;
+  int64_t value = (int64_t)scalar_cast(DT_I64, x->dtype, bits);
+  if (value < n->ints[0] || value > most)
+    diag_raise(r->d, TN_ERR_SHAPE, "item (node %" PRIu64 ") is %lld, not from %lld to %lld", n->id,
+               (long long)value, (long long)n->ints[0], (long long)most);
+  return value;
+}
+
 static int64_t index_value(run *r, const node *n) {
   int64_t result = 0;
   interp_array to = {.dtype = DT_INDEX, .data = &result, .bytes = 8};
@@ -185,6 +198,7 @@ static int64_t index_value(run *r, const node *n) {
   case OP_CONST: return node_int(n);
   case OP_VAR: return (int64_t)interp_var_value(r->e, n, r->d);
   case OP_AFFINE: return eval_affine(r, n);
+  case OP_ITEM: return eval_item(r, n);
   default: run_elementwise(r, n, &to); return result;
   }
 }

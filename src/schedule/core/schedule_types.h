@@ -52,6 +52,25 @@ typedef struct schedule_loop {
   size_t n_steps; /* including those of loops inside */
 } schedule_loop;
 
+/** A size that the run computes: an ITEM, which kernels know as a variable. The plan has a root
+   more for its element, an i64 of rank 0, which the host reads before the steps that mention the
+    variable. */
+typedef struct schedule_item {
+  const node *var;
+  const node *value; /* the root */
+  int64_t min;
+  const node *most; /* the greatest value, an index expression over VARs */
+  const char *name; /* of the tensor whose element it is, for messages */
+} schedule_item;
+
+/** The ITEMs of a graph, in an order in which `most` mentions earlier ones alone. */
+typedef struct schedule_items {
+  VEC(schedule_item) at;
+  size_t first;    /* the root of the first one; the others follow */
+  node_list sizes; /* of the roots before, one root after the other */
+  map of;          /* VAR → its number + 1 */
+} schedule_items;
+
 typedef struct schedule_step {
   step_kind kind;
   const node *kernel;    /* STEP_KERNEL: SINK whose PARAM slots are positions in `buffers` */
@@ -65,13 +84,16 @@ typedef struct schedule_step {
   const schedule_loop *loop; /* STEP_LOOP: `buffers` are all that live while the loop runs */
   const struct extracted_loop *plan; /* STEP_LOOP: its body (outline_loops.h) */
   node_list values; /* tensors of the normalised graph that it computes; none: a copy */
+  size_t *items;    /* buffers of the ITEMs whose variables it mentions */
+  size_t n_items;
   const char *name; /* the labels of the tensors it computes, or their ops */
 } schedule_step;
 
 typedef struct schedule {
   VEC(schedule_buffer) buffers;
-  VEC(schedule_step) steps; /* in an order that respects every dependence */
-  const size_t *outputs;    /* the buffer of each root */
+  VEC(schedule_step) steps;    /* in an order that respects every dependence */
+  const size_t *outputs;       /* the buffer of each root, then of each ITEM */
+  const schedule_items *items; /* NULL: there are none */
 } schedule;
 
 /** The buffer in whose memory a buffer is: itself, or the one that a view is a part of. */

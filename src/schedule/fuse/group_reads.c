@@ -86,12 +86,18 @@ map value_point_coords(arena *a, const value *v, const node *index, const nest *
   return with;
 }
 
+void group_add_items(grouping *s, group *g, const value *v) {
+  for (size_t i = 0; i < v->inputs.items.n; i++)
+    group_use_of(s, g, map_get(&s->values->of, v->inputs.items.at[i]))->is_whole = true;
+}
+
 void group_add_reads(grouping *s, group *g, const value *v, const point *p) {
   arena_mark here = arena_save(s->work);
   map with = value_point_coords(s->work, v, p->index, p->fold);
   for (size_t i = 0; i < v->inputs.elements.n; i++)
     add_point(s, g, subst_ranges(s->g, v->inputs.elements.at[i], &with),
               p->under + v->facts->level.under[i]);
+  group_add_items(s, g, v);
   arena_rewind(s->work, here);
 }
 

@@ -62,6 +62,9 @@ void group_add_point(grouping *s, group *g, value *v, const node *index, size_t 
 /** Adds the reads of a value computed at a point to those of a group. */
 void group_add_reads(grouping *s, group *g, const value *v, const point *p);
 
+/** Adds the elements that must be in memory before a group runs, as sizes of v follow from them. */
+void group_add_items(grouping *s, group *g, const value *v);
+
 /** The buffers of a group, if each undecided value that it reads becomes one. */
 size_t group_count_arguments(const group *g);
 

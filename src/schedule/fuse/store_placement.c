@@ -215,6 +215,7 @@ static void add_whole_reads(grouping *s, const value *v, group *home) {
     value *from = map_get(&s->values->of, v->inputs.arrays.at[i]);
     if (from && from != v) group_use_of(s, home, from)->is_whole = true;
   }
+  group_add_items(s, home, v);
 }
 
 void store_write_value(grouping *s, value *v, const option *const best[], use *home) {

@@ -11,6 +11,7 @@
 #include "ir/transform/substitute.h"
 #include "schedule/core/param_like.h"
 #include "schedule/core/user_kernel.h"
+#include "schedule/kernels/item_steps.h"
 #include "schedule/kernels/kernel_buffers.h"
 #include "schedule/kernels/update_kernel.h"
 #include "schedule/loops/outline_loops.h"
@@ -609,4 +610,5 @@ void kernels_build(ir *g, const normalised *in, const values *v, const groups *g
     s->buffers.at[out[i]].is_output = true;
   }
   s->outputs = out;
+  if (in->items) item_steps_find(g, in, s);
 }

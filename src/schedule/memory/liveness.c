@@ -25,10 +25,12 @@ static void find_bytes(lives *l, const schedule *s) {
 /** The accesses of a step. The result of a CUSTOM is its last buffer, and its inputs may repeat. */
 static step_accesses accesses_of(lives *l, const schedule_step *s, size_t number, size_t seen[]) {
   bool is_kernel = s->kind != STEP_CUSTOM;
-  size_t *all = arena_alloc(l->a, (s->n_buffers + 1) * sizeof *all);
+  size_t *all = arena_alloc(l->a, (s->n_buffers + s->n_items + 1) * sizeof *all);
   step_accesses u = {.buffers = all, .n_written = is_kernel ? s->n_outputs : 1};
-  for (size_t i = 0; i < s->n_buffers; i++) {
-    size_t b = s->buffers[is_kernel ? i : (i + s->n_buffers - 1) % s->n_buffers];
+  for (size_t i = 0; i < s->n_buffers + s->n_items; i++) {
+    size_t b = i >= s->n_buffers
+                   ? s->items[i - s->n_buffers]
+                   : s->buffers[is_kernel ? i : (i + s->n_buffers - 1) % s->n_buffers];
     if (seen[b] == number + 1) continue;
     seen[b] = number + 1;
     l->users[b]++;

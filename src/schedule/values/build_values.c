@@ -13,6 +13,7 @@
 #include "schedule/core/user_kernel.h"
 #include "schedule/values/collapse_reduction.h"
 #include "schedule/values/factor_sums.h"
+#include "schedule/values/late_values.h"
 #include "schedule/values/online_softmax.h"
 #include "schedule/values/value_order.h"
 #include "schedule/values/versions.h"
@@ -383,6 +384,7 @@ void values_build(ir *g, int math, const machine *m, const joins_policy *p, norm
     add_required_stores(&r);
     drop_unread(&r);
     rewrite_sums(&r, m);
+    late_values_find(g, in, out);
     node_list conflicts = {0};
     arena_rewind(work, here);
     values_order(g, in, out, &conflicts);

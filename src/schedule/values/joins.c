@@ -8,6 +8,7 @@
 
 #include "ir/index/index_arithmetic.h"
 #include "schedule/values/join_search.h"
+#include "schedule/values/late_values.h"
 #include "schedule/values/versions.h"
 
 /* Legality. */
@@ -109,7 +110,7 @@ joins joins_choose(ir *g, const joins_policy *p, const normalised *in, const nod
   join_find_candidates(&f);
   for (size_t i = 0; i < f.candidates.n; i++) {
     const join_candidate *c = &f.candidates.at[i];
-    if (map_has(&f.changed, c->tensor)) continue;
+    if (map_has(&f.changed, c->tensor) || late_values_has_late_size(g, in, c->tensor)) continue;
     bool is_part = place_in_larger(&f, c);
     if (is_part || is_chosen(&f, c)) add_join(&f, c, is_part);
   }

@@ -14,6 +14,8 @@ typedef struct normalised {
   map copies;                         /* nodes that copy their operand: kernels of their own */
   map latest_copy;                    /* a node → the last copy of it */
   VEC(struct extracted_loop *) loops; /* of the RESULTs in it, by number − 1 */
+  const schedule_items *items;        /* NULL: there are none */
+  VEC(node_list) loop_vars;           /* the variables of ITEMs that each of the loops mentions */
 } normalised;
 
 /** Normalises the roots and labelled nodes of a request into `g`. */

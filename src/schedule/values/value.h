@@ -61,6 +61,7 @@ typedef struct value_inputs {
   node_list elements; /* the INDEX nodes in the body, each once */
   node_list tensors;  /* their tensors, each once */
   node_list arrays;   /* tensors that it needs in memory as whole arrays */
+  node_list items;    /* elements that decide sizes which it mentions: they are read before */
 } value_inputs;
 
 /** Form in which a kernel that computes a value best holds it. */

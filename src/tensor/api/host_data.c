@@ -166,6 +166,16 @@ static tn_status realize_contents(contents *k) {
   return TN_OK;
 }
 
+/** Realises contents whose sizes are computed: they are numbers afterwards. */
+static tn_status realize_sizes(contents *k) {
+  uint64_t count;
+  if (!ir_has_items(k->c->ir) || dims_static_count(k->t->node, &count)) return TN_OK;
+  tn_status s = realize_contents(k);
+  ir_release(k->c->ir, k->node);
+  k->node = NULL;
+  return s;
+}
+
 typedef struct read_job {
   contents contents;
   tn_dtype dtype;
@@ -215,7 +225,8 @@ tn_status tn_read(tn_tensor *t, tn_dtype dtype, void *data, size_t bytes) {
   read_job j = {{.c = c, .t = t}, dtype, data, bytes};
   s = handle_check(c, t, "read");
   if (s == TN_OK) {
-    s = diag_catch(&c->diag, check_read, &j);
+    s = realize_sizes(&j.contents);
+    if (s == TN_OK) s = diag_catch(&c->diag, check_read, &j);
     if (s == TN_OK) s = realize_contents(&j.contents);
     if (s == TN_OK && bytes) s = copy_out(&j);
     if (s != TN_OK) context_fail(c, "read", &t, 1);
@@ -301,8 +312,10 @@ tn_status tn_map(tn_tensor *t, tn_array *array) {
   read_job j = {.contents = {.c = c, .t = t}};
   s = handle_check(c, t, "map");
   if (s == TN_OK) {
-    s = array ? diag_catch(&c->diag, check_map, &j)
-              : diag_set(&c->diag, TN_ERR_ARGUMENT, "the place for the array is NULL");
+    s = realize_sizes(&j.contents);
+    if (s == TN_OK)
+      s = array ? diag_catch(&c->diag, check_map, &j)
+                : diag_set(&c->diag, TN_ERR_ARGUMENT, "the place for the array is NULL");
     if (s == TN_OK) s = realize_contents(&j.contents);
     if (s == TN_OK) s = show_memory(&j.contents, array);
     if (s == TN_OK) keep_mapped(&j.contents);

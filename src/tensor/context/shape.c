@@ -111,6 +111,7 @@ static void add_text(str *s, const node *n, int depth) {
   switch (n->op) {
   case OP_CONST: str_addf(s, "%lld", (long long)node_int(n)); break;
   case OP_VAR: str_addf(s, "%.100s", var_user_name(n->text)); break;
+  case OP_ITEM: str_add(s, "?"); break;
   case OP_AFFINE: add_sum(s, n, depth - 1); break;
   case OP_MUL: add_product(s, n, depth - 1); break;
   case OP_FLOORDIV: add_quotient(s, "/", n, depth - 1); break;

@@ -1,12 +1,14 @@
-/* Evaluation of requests as one transaction. The steps: substitute known values in the graphs
-   (substitute_values.h); leave out what depends on inputs of plans; count references, to find which
-   buffers may be overwritten (reference_counts.h); make the BUFFERs of all values, so that nothing
-   can fail after the run; compile; run in the turns of all states involved (state_storage.h); then
-   fill the slots and commit the states, or undo everything but the results of host functions. */
+/* Evaluation of requests as one transaction. The steps: evaluate the elements that sizes follow
+   from (evaluate_items.h); substitute known values in the graphs (substitute_values.h); leave out
+   what depends on inputs of plans; count references, to find which buffers may be overwritten
+   (reference_counts.h); make the BUFFERs of all values, so that nothing can fail after the run;
+   compile; run in the turns of all states involved (state_storage.h); then fill the slots and
+   commit the states, or undo everything but the results of host functions. */
 #include "tensor/eval/evaluate.h"
 
 #include "device/memory/buffer_resize.h"
 #include "tensor/eval/computation.h"
+#include "tensor/eval/evaluate_items.h"
 #include "tensor/eval/substitute_values.h"
 #include "tensor/state/graph_input.h"
 
@@ -35,6 +37,8 @@ typedef struct evaluation {
   map original_of; /* host function's node in the substituted graph → the node it was made from */
   computation computation;
   VEC(storage_turn) turns;
+  node_list slots;       /* what the requests' slots hold at first */
+  evaluated_items items; /* that these depend on */
 } evaluation;
 
 static state_record *state_of(const evaluated_node *e) { return e->request->state; }
@@ -259,6 +263,12 @@ static void add_requests(evaluation *v) {
   }
 }
 
+static void list_slots(void *arg) {
+  evaluation *v = arg;
+  for (size_t i = 0; i < v->n_requests && ir_has_items(v->c->ir); i++)
+    vec_push(&v->c->arena, &v->slots, *v->requests[i].slot);
+}
+
 static void prepare_evaluation(void *arg) {
   evaluation *v = arg;
   add_requests(v);
@@ -342,6 +352,7 @@ static void release_evaluation(evaluation *v) {
     ir_release(ir, v->substitution.host_calls.at[i].original);
     ir_release(ir, v->substitution.host_calls.at[i].image);
   }
+  evaluated_items_close(&v->items);
   computation_close(&v->computation);
 }
 
@@ -349,7 +360,10 @@ evaluation_outcome evaluate(tn_context *c, evaluation_request requests[], size_t
   evaluation v = {.c = c, .requests = requests, .n_requests = n, .substitution = {.c = c}};
   v.host_call = (evaluation_request){.kind = EVALUATE_HOST_CALL};
   v.computation.c = v.computation.counts.c = c;
-  tn_status s = diag_catch(&c->diag, prepare_evaluation, &v);
+  v.items.c = c;
+  tn_status s = diag_catch(&c->diag, list_slots, &v);
+  if (s == TN_OK) s = evaluated_items_open(&v.items, v.slots.at, v.slots.n);
+  if (s == TN_OK) s = diag_catch(&c->diag, prepare_evaluation, &v);
   if (s == TN_OK) s = computation_open(&v.computation);
   bool is_cancelled = s == TN_ERR_CANCELLED, holds_turns = s == TN_OK, is_overtaken = false;
   if (holds_turns) {

@@ -7,6 +7,7 @@
 #include "ir/core/topo_sort.h"
 #include "ir/core/var_names.h"
 #include "ir/transform/substitute.h"
+#include "tensor/eval/evaluate_items.h"
 #include "tensor/state/graph_input.h"
 #include "tensor/state/state.h"
 
@@ -85,6 +86,10 @@ static const node *make_image(value_substitution *r, const node *n) {
   const node *other = buffer ? map_get(&r->image, buffer) : NULL;
   if (buffer) return other ? other : current_buffer(r, buffer);
   if (n->op == OP_BUFFER) return image_of_buffer(r, n);
+  if (n->op == OP_ITEM && !anew) {
+    const node *number = evaluated_item(r->c, n, map_get(&r->image, n->src[n->n_src - 1]));
+    if (number) return number;
+  }
   const node *image = rebuild_node(r, n);
   buffer = image == n || anew ? NULL : computed_value_of(r->c, image);
   if (buffer) return buffer;

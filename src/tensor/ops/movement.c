@@ -1,22 +1,70 @@
 /* Movement of elements: reshape, expand, squeeze, flatten, permute, slice, split, flip, roll, tile
    and repeat, with the meanings of NumPy and PyTorch. All are views: index transformations that
    copy nothing. Sizes may vary, so that checks are proofs about index expressions. */
+#include "ir/core/topo_sort.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
 #include "tensor/context/symbolic_dims.h"
 #include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/expressions.h"
 
 /* ---- Shapes ---- */
 
-/** Infers the one size that is NULL from the number of elements. */
-static const node *infer_size(builder *b, const node *x, const sizes *to) {
+static bool is_index(const node *n, void *user) {
+  (void)user;
+  return n->dtype == DT_INDEX;
+}
+
+/** True if a run computes a size: an ITEM is in it. */
+static bool is_computed(builder *b, const node *size) {
+  if (!ir_has_items(b->ir)) return false;
+  node_list order = topo_sort(b->arena, &size, 1, is_index, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_ITEM) return true;
+  return false;
+}
+
+/** A size that a run checks: it is refused as −1 unless `whole` is `size` · `rest`. */
+static const node *checked_size(builder *b, const node *size, const node *rest, const node *whole) {
+  ir *g = b->ir;
+  const node *number = ex_size(b, size, DT_I64),
+             *product = ex_size(b, ix_mul(g, size, rest), DT_I64);
+  const node *is_equal = ex_binary(b, OP_EQ, product, ex_size(b, whole, DT_I64));
+  return ir_item(g, ex_where(b, is_equal, number, ex_int(b, number, -1)), NULL, 0, size);
+}
+
+/** Reshapes where only a run knows that the numbers of elements agree, if it computes sizes. The
+    size at `wild`, or the first one that varies, is one that the run checks. */
+static const node *reshape_checked(builder *b, const node *x, sizes s, size_t wild) {
+  ir *g = b->ir;
+  const node *whole = ir_element_count(g, x), *rest = ix_const(g, 1);
+  bool any = is_computed(b, whole);
+  for (size_t i = 0; i < s.rank; i++) any |= s.at[i] && is_computed(b, s.at[i]);
+  if (!any || !s.rank) return NULL;
+  size_t at = wild < s.rank ? wild : 0;
+  while (wild == s.rank && at + 1 < s.rank && node_is_const(s.at[at])) at++;
+  for (size_t i = 0; i < s.rank; i++)
+    if (i != at) rest = ix_mul(g, rest, s.at[i]);
+  if (!s.at[at]) s.at[at] = ix_floordiv(g, whole, ix_max(g, rest, ix_const(g, 1)));
+  s.at[at] = checked_size(b, s.at[at], rest, whole);
+  return shape_reshape(b, x, &s);
+}
+
+/** Infers the one size that is NULL from the number of elements; NULL: it is unknown. */
+static const node *find_wild_size(builder *b, const node *x, const sizes *to) {
+  const node *total = ir_element_count(b->ir, x), *rest = ix_const(b->ir, 1);
+  for (size_t i = 0; i < to->rank; i++)
+    if (to->at[i]) rest = ix_mul(b->ir, rest, to->at[i]);
+  const node *inferred = rest->lo > 0 ? ix_floordiv(b->ir, total, rest) : NULL;
+  return inferred && ix_mul(b->ir, inferred, rest) == total ? inferred : NULL;
+}
+
+static _Noreturn void refuse_wild_size(builder *b, const node *x, const sizes *to) {
   const node *total = ir_element_count(b->ir, x), *rest = ix_const(b->ir, 1);
   sizes from = sizes_of(x);
   for (size_t i = 0; i < to->rank; i++)
     if (to->at[i]) rest = ix_mul(b->ir, rest, to->at[i]);
-  const node *inferred = rest->lo > 0 ? ix_floordiv(b->ir, total, rest) : NULL;
-  if (inferred && ix_mul(b->ir, inferred, rest) == total) return inferred;
   if (node_is_const(total) && node_is_const(rest) && node_int(rest) > 0)
     diag_raise(
         b->diag, TN_ERR_SHAPE,
@@ -40,9 +88,13 @@ value build_reshape(builder *b, value x, const sizes *to) {
                  "the shape has -1 more than once; one size can be inferred");
     wild = i;
   }
-  if (wild < s.rank) s.at[wild] = infer_size(b, n, to);
+  const node *inferred = wild < s.rank ? find_wild_size(b, n, to) : NULL;
+  if (inferred) s.at[wild] = inferred, wild = s.rank;
   const node *size = ix_const(b->ir, 1), *own = ir_element_count(b->ir, n);
-  for (size_t i = 0; i < s.rank; i++) size = ix_mul(b->ir, size, s.at[i]);
+  for (size_t i = 0; i < s.rank && wild == s.rank; i++) size = ix_mul(b->ir, size, s.at[i]);
+  const node *checked = size != own || wild < s.rank ? reshape_checked(b, n, s, wild) : NULL;
+  if (checked) return value_of(checked);
+  if (wild < s.rank) refuse_wild_size(b, n, to);
   if (size != own)
     diag_raise(b->diag, TN_ERR_SHAPE, "shape %s has %s elements, and the new shape %s has %s",
                sizes_text(b, &from), size_text(b, own), sizes_text(b, &s), size_text(b, size));

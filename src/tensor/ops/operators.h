@@ -106,6 +106,9 @@ value build_roll(builder *b, value x, int64_t axis, const node *shift); /* may b
 /* ---- By index ---- */
 
 value build_take(builder *b, value x, value index, int64_t axis);
+value build_nonzero(builder *b, value x);
+value build_compress(builder *b, value x, value condition, int64_t axis);
+value build_masked_select(builder *b, value x, value mask);
 value build_gather_elements(builder *b, value x, value index, int64_t axis);
 /** The last axis of `index` has the coordinates of a slice of x, after `batch` axes that both have.
     As ONNX GatherND-13. */

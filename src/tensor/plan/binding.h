@@ -140,6 +140,9 @@ static inline void binding_set_memory(tn_buffer **slot, tn_buffer *with) {
 tn_status binding_check_shape(tn_binding *b, const plan_port *p, tn_shape shape, size_t bytes,
                               uint64_t *count);
 
+/** Places an output whose size a run has computed; `user`: the binding, which runs. */
+tn_status binding_place_late_output(void *user, size_t buffer, uint64_t bytes, diag *d);
+
 /** Finds the facts and all sizes from the shapes of the inputs. TN_ERR_SHAPE names all sizes that
     contradict others. */
 tn_status binding_find_sizes(tn_binding *b);

@@ -47,6 +47,16 @@ static tn_status count_output(tn_binding *b, size_t i, tn_shape *shape, uint64_t
   return diag_set(&b->diag, TN_ERR_SHAPE, "output %s is larger than memory", p->name);
 }
 
+/** Refuses a caller's memory that is too small for an output. */
+static tn_status check_output_memory(tn_binding *b, size_t i) {
+  const bound_output *o = &b->outputs[i];
+  uint64_t bytes = o->count * dtype_bytes(o->dtype);
+  if (!o->data || bytes <= o->bytes) return TN_OK;
+  return diag_set(&b->diag, TN_ERR_SHAPE, "output \"%s\" needs %llu bytes; the buffer has %zu",
+                  b->plan->ports.outputs[i].name, (unsigned long long)bytes, o->bytes);
+}
+
+/** Counts the elements of outputs, but of those whose sizes the run computes. */
 static tn_status size_outputs(tn_binding *b) {
   const tn_plan *p = b->plan;
   for (size_t i = 0; i < p->ports.n_outputs; i++) {
@@ -57,10 +67,8 @@ static tn_status size_outputs(tn_binding *b) {
     o->type = p->ports.outputs[i].dtype;
     o->rank = p->ports.outputs[i].rank;
     memcpy(o->size, shape.size, sizeof o->size);
-    if (o->data && o->count * dtype_bytes(o->dtype) > o->bytes)
-      return diag_set(&b->diag, TN_ERR_SHAPE, "output \"%s\" needs %llu bytes; the buffer has %zu",
-                      p->ports.outputs[i].name,
-                      (unsigned long long)(o->count * dtype_bytes(o->dtype)), o->bytes);
+    if (p->ports.outputs[i].has_computed_size) continue;
+    if ((s = check_output_memory(b, i)) != TN_OK) return s;
   }
   return TN_OK;
 }
@@ -121,6 +129,12 @@ static bool is_carried(const tn_binding *b, const tn_buffer *memory) {
   return false;
 }
 
+/** True if a run computes the size of an output's buffer before it asks for its memory. */
+static bool is_placed_late(const tn_binding *b, size_t i) {
+  const executable *e = b->variant->executable;
+  return executable_buffer_at(e, b->variant->outputs[i].buffer)->segment;
+}
+
 /** Reserves the memory of an output that does not overwrite what an input takes over. */
 static tn_status reserve_output(tn_binding *b, size_t i) {
   bound_output *o = &b->outputs[i];
@@ -148,6 +162,18 @@ static tn_status copy_state(tn_binding *b, size_t i) {
   if (s == TN_OK) s = buffer_copy_prefix(b->spares[i], t->memory, t->bytes, &b->diag);
   if (s == TN_OK) b->spares[i] = state_storage_replace(t, b->spares[i]);
   return s;
+}
+
+tn_status binding_place_late_output(void *user, size_t buffer, uint64_t bytes, diag *d) {
+  tn_binding *b = user;
+  for (size_t i = 0; i < b->plan->ports.n_outputs; i++) {
+    const variant_port *v = &b->variant->outputs[i];
+    if (v->buffer != buffer || v->is_shared) continue;
+    b->outputs[i].count = bytes / dtype_bytes(b->plan->ports.outputs[i].dtype);
+    tn_status s = place_output(b, i);
+    return s == TN_OK || d == &b->diag ? s : diag_set(d, s, "%s", b->diag.failure.text);
+  }
+  return TN_OK;
 }
 
 /** Sets the buffers of a state. The state's turn has come. New contents that are not written in
@@ -179,10 +205,25 @@ static tn_status commit_spare(tn_binding *b, size_t i) {
 
 /* A run. */
 
+/** Takes the sizes of an output that the run has computed. */
+static tn_status take_sizes(tn_binding *b, size_t i) {
+  bound_output *o = &b->outputs[i];
+  tn_shape shape = {.rank = (int32_t)o->rank};
+  for (size_t k = 0; k < o->rank; k++)
+    shape.size[k] = o->size[k] = execution_root_size(b->execution, i, k);
+  if (binding_element_count(shape, 8, &o->count)) return TN_OK;
+  return diag_set(&b->diag, TN_ERR_SHAPE, "output %s is larger than memory",
+                  b->plan->ports.outputs[i].name);
+}
+
 static tn_status copy_outputs(tn_binding *b) {
   tn_status s = TN_OK;
   for (size_t i = 0; i < b->plan->ports.n_outputs && s == TN_OK; i++) {
     const variant_port *v = &b->variant->outputs[i];
+    bool is_computed = b->plan->ports.outputs[i].has_computed_size;
+    if (is_computed) s = take_sizes(b, i);
+    if (is_computed && v->is_shared && s == TN_OK) s = place_output(b, i);
+    if (s != TN_OK) return s;
     uint64_t bytes = b->outputs[i].count * dtype_bytes(b->plan->ports.outputs[i].dtype);
     if (v->is_shared)
       s = buffer_copy_prefix(b->outputs[i].memory, execution_buffer(b->execution, v->buffer), bytes,
@@ -211,11 +252,18 @@ tn_status binding_copy_output(tn_binding *b, size_t i, dtype to, void *data) {
   return span_read(&span, o->type, to, data, (size_t)o->count, &b->diag);
 }
 
+/** Copies outputs to the caller's memory. One whose memory is too small, as is known after the run,
+    fails once the others are written. */
 static tn_status copy_out_outputs(tn_binding *b) {
   tn_status s = TN_OK;
-  for (size_t i = 0; i < b->plan->ports.n_outputs && s == TN_OK; i++)
-    if (b->outputs[i].data) s = binding_copy_output(b, i, b->outputs[i].dtype, b->outputs[i].data);
-  return s;
+  size_t small = SIZE_MAX;
+  for (size_t i = 0; i < b->plan->ports.n_outputs && s == TN_OK; i++) {
+    const bound_output *o = &b->outputs[i];
+    bool fits = o->count * dtype_bytes(o->dtype) <= o->bytes;
+    if (o->data && fits) s = binding_copy_output(b, i, o->dtype, o->data);
+    if (o->data && !fits && small == SIZE_MAX) small = i;
+  }
+  return s == TN_OK && small != SIZE_MAX ? check_output_memory(b, small) : s;
 }
 
 /** Makes outputs the inputs of the next run. */
@@ -241,7 +289,8 @@ static tn_status run_compiled(tn_binding *b) {
   const tn_plan *p = b->plan;
   tn_status s = choose_variant(b);
   for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++) s = place_input(b, i);
-  for (size_t i = 0; i < p->ports.n_outputs && s == TN_OK; i++) s = place_output(b, i);
+  for (size_t i = 0; i < p->ports.n_outputs && s == TN_OK; i++)
+    if (!is_placed_late(b, i)) s = place_output(b, i);
   if (s != TN_OK) return s;
   storage_turns_take(b->context, b->turns, p->n_states);
   s = run_in_turn(b);

@@ -94,6 +94,7 @@ static tn_status open_use(tn_binding *b, plan_variant *v, variant_use **out) {
     return s;
   }
   execution_share_scratch(e, &b->scratch);
+  execution_on_late_output(e, binding_place_late_output, b);
   *out = &b->uses[b->n_uses++];
   **out = (variant_use){v, e};
   return s;

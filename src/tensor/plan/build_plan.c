@@ -3,6 +3,7 @@
 #include "ir/core/affine.h"
 #include "ir/core/build.h"
 #include "ir/core/var_names.h"
+#include "ir/index/index_arithmetic.h"
 #include "ir/transform/copy_graph.h"
 #include "tensor/ops/operators.h"
 #include "tensor/plan/plan_values.h"
@@ -59,7 +60,10 @@ static void copy_graph(plan_builder *j) {
   plan_template *t = &p->template;
   size_t n_buffers = 0, n = 0;
   for (size_t i = 0; i < g->order->n; i++) n_buffers += g->order->at[i]->op == OP_BUFFER;
-  for (size_t i = 0; i < g->order->n; i++) t->has_host_calls |= g->order->at[i]->op == OP_CUSTOM;
+  for (size_t i = 0; i < g->order->n; i++) {
+    t->has_host_calls |= g->order->at[i]->op == OP_CUSTOM;
+    t->may_fail |= g->order->at[i]->op == OP_CUSTOM || g->order->at[i]->op == OP_ITEM;
+  }
   p->sources = arena_calloc(&p->arena, n_buffers + 1, sizeof *p->sources);
   t->n_roots = g->n_outputs + g->n_written + g->n_labels;
   const node **roots = arena_alloc(j->work, (t->n_roots + g->n_inputs + 1) * sizeof *roots);
@@ -211,6 +215,14 @@ static int32_t size_number(plan_builder *j, const node *size) {
   return j->n_size_numbers - 1;
 }
 
+/** True if an ITEM is in a size. */
+static bool is_computed(plan_builder *j, const node *size) {
+  node_list order = topo_sort(j->work, &size, 1, is_index, NULL);
+  bool is = false;
+  for (size_t i = 0; i < order.n; i++) is |= order.at[i]->op == OP_ITEM;
+  return is;
+}
+
 static void set_port(plan_builder *j, plan_port *p, const char *name, const node *n) {
   builder b = {.arena = &j->plan->arena, .diag = j->d};
   if (n->rank > TN_MAX_RANK) diag_raise(j->d, TN_ERR_SHAPE, "%s has rank %d", name, (int)n->rank);
@@ -225,8 +237,10 @@ static void set_port(plan_builder *j, plan_port *p, const char *name, const node
                              .min = n->dims[i]->lo,
                              .max = n->dims[i]->hi,
                              .number = size_number(j, n->dims[i])};
-    find_fact(j->plan, &p->size[i], n->dims[i]);
-    vec_push(j->work, &j->sizes, n->dims[i]);
+    bool is = p->size[i].is_computed = is_computed(j, n->dims[i]);
+    p->has_computed_size |= is;
+    if (!is) find_fact(j->plan, &p->size[i], n->dims[i]);
+    vec_push(j->work, &j->sizes, is ? ix_const(j->plan->template.ir, 0) : n->dims[i]);
   }
 }
 
@@ -242,6 +256,8 @@ static void add_input(plan_builder *j, const node *n) {
   size_t source = (size_t)n->ints[0];
   p->sources[source].input = copy_text(p, p->sources[source].input);
   set_port(j, port, p->sources[source].input, n);
+  if (port->has_computed_size)
+    diag_raise(j->d, TN_ERR_SHAPE, "a size of input %s is an element of a tensor", port->name);
   port->source = source;
   add_name(j, &p->ports.input_of, port, "inputs");
   p->ports.n_inputs++;

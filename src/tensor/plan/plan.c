@@ -6,6 +6,7 @@
 #include "tensor/context/descriptor.h"
 #include "tensor/context/linked_list.h"
 #include "tensor/context/symbolic_dims.h"
+#include "tensor/eval/evaluate_items.h"
 #include "tensor/eval/host_calls.h"
 #include "tensor/eval/realize.h"
 #include "tensor/eval/substitute_values.h"
@@ -50,12 +51,19 @@ typedef struct compile_job {
   tn_tensor *const *out;
   size_t n_out;
   tn_plan_desc desc;
+  nodes handled;           /* the nodes of `out` */
   nodes outputs, contents; /* new, or retained by what they belong to */
   VEC(state_record *) assigned;
   VEC(state_storage *) written;
   node_list order;
   tn_plan *plan;
 } compile_job;
+
+static void list_handles(void *arg) {
+  compile_job *j = arg;
+  for (size_t i = 0; i < j->n_out; i++)
+    if (!j->out[i]->weak) vec_push(&j->c->arena, &j->handled, j->out[i]->node);
+}
 
 /** Lists the outputs, and the newest versions of states that the innermost scope assigned to. */
 static void list_graph(void *arg) {
@@ -95,8 +103,12 @@ static void sort_graph(void *arg) {
 
 static tn_status build_plan_of_graph(compile_job *j) {
   tn_context *c = j->c;
-  tn_status s = diag_catch(&c->diag, list_graph, j);
+  evaluated_items items = {.c = c};
+  tn_status s = diag_catch(&c->diag, list_handles, j);
+  if (s == TN_OK) s = evaluated_items_open(&items, j->handled.at, j->handled.n);
+  if (s == TN_OK) s = diag_catch(&c->diag, list_graph, j);
   if (s == TN_OK) s = diag_catch(&c->diag, sort_graph, j);
+  evaluated_items_close(&items);
   plan_graph g = {.name = j->desc.name ? j->desc.name : "plan",
                   .order = &j->order,
                   .outputs = j->outputs.at,

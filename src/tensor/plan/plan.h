@@ -28,6 +28,7 @@ typedef struct port_size {
   const char *text; /* in words, for tn_port */
   int64_t min, max; /* bounds that the graph gives */
   int32_t number;   /* equal for sizes that are equal in every run; -1: a number */
+  bool is_computed; /* an ITEM is in it: it is known after the run */
 } port_size;
 
 /** An input or an output. */
@@ -38,7 +39,8 @@ typedef struct plan_port {
   size_t first_size; /* of the plan's `sizes` */
   port_size size[TN_MAX_RANK];
   size_t source; /* of an input: the number of its BUFFER */
-  bool is_late;  /* an output of a late plan: no rank is known */
+  bool has_computed_size;
+  bool is_late; /* an output of a late plan: no rank is known */
 } plan_port;
 
 /** A fact, and the first size of an input that determines it. */
@@ -93,6 +95,7 @@ typedef struct plan_template {
   const char **labels;  /* of the last `n_labels` roots */
   bool folds_constants; /* the memory of values never changes */
   bool has_host_calls;  /* among its nodes */
+  bool may_fail;        /* in the middle of a run: it has host calls or ITEMs */
   executable_host host; /* functions that these call */
   plan_file file;
 } plan_template;

@@ -71,15 +71,15 @@ static const plan_source *source_of(const variant_builder *j, const node *buffer
 }
 
 /** True if a run may overwrite a BUFFER: the contents of a state that the run gives new ones;
-    reading a state through another plan's assign must change nothing. Never with host functions, as
-    a run that fails in the middle must not have changed a state. */
+    reading a state through another plan's assign must change nothing. Never with host functions or
+    ITEMs, as a run that fails in the middle must not have changed a state. */
 static bool may_overwrite(void *user, const node *buffer) {
   const variant_builder *j = user;
   const plan_source *s = source_of(j, buffer);
   bool is_written = false;
   for (size_t i = 0; s && s->storage && i < j->p->n_states; i++)
     is_written |= j->p->states[i].storage == s->storage && j->p->states[i].root != SIZE_MAX;
-  return is_written && !j->p->template.has_host_calls;
+  return is_written && !j->p->template.may_fail;
 }
 
 static void compile_executable(variant_builder *j) {

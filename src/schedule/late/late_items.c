@@ -1,0 +1,106 @@
+/* Implements the extraction of ITEMs: rebuilds the graph from sources to roots with a VAR for each
+   ITEM. Its element is read by a GATHER, which is 0 outside of the tensor, so that its array is
+   never one that something else writes. */
+#include "schedule/late/late_items.h"
+
+#include "ir/core/var_names.h"
+#include "ir/index/build_tensor.h"
+#include "ir/transform/substitute.h"
+
+#include <string.h>
+
+typedef struct extracting {
+  ir *g;
+  arena *a;
+  const schedule_request *request;
+  const normalised *n;
+  schedule_items *items;
+  map image;  /* node → the same without ITEMs */
+  map var_of; /* ITEM without ITEMs below → its VAR */
+} extracting;
+
+static const node *image_of(const extracting *x, const node *n) {
+  const node *image = map_get(&x->image, n);
+  return image ? image : n;
+}
+
+/** The name that the caller gave to a tensor, or to the nearest one that it is computed from. */
+static const char *name_of(const extracting *x, const node *n) {
+  for (; n; n = n->n_src && n->src[0]->dtype != DT_INDEX ? n->src[0] : NULL)
+    for (size_t i = 0; i < x->request->n_labels; i++)
+      if (x->n->labelled[i] == n) return arena_printf(x->a, "%s", x->request->labels[i].text);
+  return "";
+}
+
+static const node *var_of_item(extracting *x, const node *item) {
+  const int64_t bounds[] = {item->lo, item->hi};
+  const char *text = arena_printf(x->a, VAR_LATE_PREFIX "%zu", x->items->at.n);
+  return ir_make(x->g, &(node_spec){.op = OP_VAR,
+                                    .dtype = DT_INDEX,
+                                    .ints = bounds,
+                                    .n_int = 2,
+                                    .text = text,
+                                    .n_text = strlen(text)});
+}
+
+/** The variable of an ITEM whose sources hold no ITEM; `from`: the ITEM of the graph. */
+static const node *replace_item(extracting *x, const node *item, const node *from) {
+  const node *known = map_get(&x->var_of, item);
+  if (known) return known;
+  schedule_item made = {.var = var_of_item(x, item),
+                        .value = ir_item_element(x->g, item),
+                        .min = item->ints[0],
+                        .most = item->src[item->n_src - 1],
+                        .name = name_of(x, from->src[0])};
+  map_set(x->a, &x->var_of, item, (void *)made.var);
+  vec_push(x->a, &x->items->at, made);
+  map_set(x->a, &x->items->of, made.var, (void *)(uintptr_t)x->items->at.n);
+  return made.var;
+}
+
+static void rebuild(extracting *x, const node *n) {
+  bool changed = false;
+  const node **src = arena_alloc(x->a, (n->n_src + 1) * sizeof *src);
+  for (uint32_t i = 0; i < n->n_src; i++) {
+    src[i] = image_of(x, n->src[i]);
+    changed |= src[i] != n->src[i];
+  }
+  const node *made = changed ? subst_rebuild(x->g, n, src) : n;
+  if (n->op == OP_ITEM) made = replace_item(x, made, n);
+  if (made != n) map_set(x->a, &x->image, n, (void *)made);
+}
+
+/** Adds the elements as roots, between those of the request and the labelled nodes. */
+static void add_roots(extracting *x, normalised *n) {
+  size_t n_labels = x->request->n_labels, n_items = x->items->at.n, at = 0;
+  const node **all = arena_alloc(x->a, (n->n_roots + n_items + n_labels + 1) * sizeof *all);
+  for (size_t i = 0; i < n->n_roots; i++) {
+    const node *root = all[at++] = image_of(x, n->roots[i]);
+    for (size_t k = 0; k < root->rank; k++) vec_push(x->a, &x->items->sizes, root->dims[k]);
+  }
+  for (size_t i = 0; i < n_items; i++) all[at++] = x->items->at.at[i].value;
+  for (size_t i = 0; i < n_labels; i++) all[at++] = image_of(x, n->labelled[i]);
+  x->items->first = n->n_roots;
+  n->roots = all;
+  n->n_roots += n_items;
+  n->labelled = all + n->n_roots;
+  n->items = x->items;
+}
+
+void late_items_check(ir *g, const schedule_request *r, const normalised *n) {
+  arena_mark here = arena_save(ir_scratch(g));
+  node_list order = topo_sort(ir_scratch(g), n->roots, n->n_roots + r->n_labels, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_ITEM && order.at[i]->free->n)
+      diag_raise(ir_diag(g), TN_ERR_UNSUPPORTED,
+                 "a size follows from an element that a loop computes in each of its steps");
+  arena_rewind(ir_scratch(g), here);
+}
+
+void late_items_extract(ir *g, const schedule_request *r, normalised *n) {
+  extracting x = {.g = g, .a = ir_arena(g), .request = r, .n = n};
+  node_list order = topo_sort(x.a, n->roots, n->n_roots + r->n_labels, NULL, NULL);
+  x.items = arena_calloc(x.a, 1, sizeof *x.items);
+  for (size_t i = 0; i < order.n; i++) rebuild(&x, order.at[i]);
+  if (x.items->at.n) add_roots(&x, n);
+}

@@ -1,0 +1,24 @@
+/* Sizes that the tensors of an evaluation compute: evaluates the elements first, so that the graph
+   that follows has numbers as sizes. */
+#ifndef TENON_TENSOR_EVAL_EVALUATE_ITEMS_H
+#define TENON_TENSOR_EVAL_EVALUATE_ITEMS_H
+
+#include "base/vec.h"
+#include "tensor/context/context.h"
+
+/** The elements of ITEMs, retained so that their values stay known. */
+typedef struct evaluated_items {
+  tn_context *c;
+  VEC(const node *) elements;
+} evaluated_items;
+
+/** Evaluates the elements of the ITEMs that nodes depend on, but for those that runs of plans
+    compute. No catch is active; a failure is in the context's diag. */
+tn_status evaluated_items_open(evaluated_items *v, const node *const roots[], size_t n);
+void evaluated_items_close(evaluated_items *v);
+
+/** The number that an ITEM is, if its element has a value; NULL: it has none. Raises TN_ERR_SHAPE
+    for one outside of its bounds; `most`: the greatest value, a number. */
+const node *evaluated_item(tn_context *c, const node *item, const node *most);
+
+#endif

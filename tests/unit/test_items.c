@@ -1,0 +1,370 @@
+/* Tests sizes that a run computes (tn_dim_item): in runs of plans, when realised, in loops and with
+   states; bounds, empty tensors, several in one run, and the plan cache. */
+#include "support/tensor_check.h"
+
+enum { N = 16 };
+
+static void give(tn_binding *b, size_t n, const float *x) {
+  tn_binding_input(b, "x", tn_shape((tn_dim)n), TN_F32, x, n * sizeof *x);
+}
+
+/** The number of elements of x above 0, an i64. */
+static tn_tensor *count_positive(tn_context *c, tn_tensor *x) {
+  return tn_sum(tn_cast(tn_gt(x, tn_num(c, 0)), TN_I64), TN_ALL, false);
+}
+
+static void check_integers(tn_binding *b, const char *name, size_t n, const int64_t *expected) {
+  int64_t found[N * N];
+  tn_type t = tn_binding_type(b, name);
+  assert_int_equal(t.shape.rank, 1);
+  assert_int_equal(t.shape.size[0], n);
+  check_bound(b, tn_binding_read(b, name, TN_I64, found, n * sizeof *found));
+  for (size_t i = 0; i < n; i++) assert_int_equal(found[i], expected[i]);
+}
+
+static const int64_t iota[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+static void sizes_follow_from_elements(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 0, N);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n), TN_F32);
+  tn_dim k = tn_dim_item(count_positive(c, x), 0, n);
+  assert_true(k == tn_dim_item(count_positive(c, x), 0, n));
+  tn_tensor *out[] = {tn_arange(c, 0, k, 1, TN_I64),
+                      tn_sum(tn_arange(c, 0, k, 1, TN_I64), TN_ALL, false)};
+  tn_binding *b = bind_compiled(c, out, 2, NULL);
+  float in[N];
+  for (size_t i = 0; i < N; i++) in[i] = i % 3 ? 1 : -1;
+  size_t lengths[] = {N, 4, 5, 0, 1, N};
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    int64_t sum, expected = 0;
+    for (size_t j = 0; j < lengths[i]; j++) expected += j % 3 != 0;
+    give(b, lengths[i], in);
+    check_bound(b, tn_binding_run(b));
+    check_integers(b, "0", (size_t)expected, iota);
+    check_bound(b, tn_binding_read(b, "1", TN_I64, &sum, sizeof sum));
+    assert_int_equal(sum, expected * (expected - 1) / 2);
+  }
+}
+
+/** A reshape to computed sizes, several ITEMs of which one bounds another, and sizes that only an
+    output has. */
+static void several_sizes_are_computed(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32);
+  tn_dim k = tn_dim_item(count_positive(c, x), 0, N);
+  tn_tensor *y = tn_arange(c, 0, tn_dim_mul(c, k, 2), 1, TN_I64);
+  tn_tensor *big = tn_sum(tn_cast(tn_ge(y, tn_num(c, 6)), TN_I64), TN_ALL, false);
+  tn_dim m = tn_dim_item(big, 0, tn_dim_mul(c, k, 2));
+  tn_tensor *out[] = {tn_reshape(y, tn_shape(k, 2)), tn_arange(c, 0, m, 1, TN_I64),
+                      tn_sum(tn_reshape(y, tn_shape(2, k)), tn_axes(0), false),
+                      tn_expand(tn_sum(y, TN_ALL, true), tn_shape(tn_dim_add(c, m, 1)))};
+  tn_binding *b = bind_compiled(c, out, 4, NULL);
+  float in[N];
+  for (int64_t positive = N; positive >= 0; positive--) {
+    int64_t at[2 * N], sums[N];
+    for (int64_t i = 0; i < N; i++) in[i] = i < positive ? 1 : -1;
+    give(b, N, in);
+    check_bound(b, tn_binding_run(b));
+    tn_type t = tn_binding_type(b, "0");
+    assert_int_equal(t.shape.rank, 2);
+    assert_int_equal(t.shape.size[0], positive);
+    assert_int_equal(t.shape.size[1], 2);
+    check_bound(b, tn_binding_read(b, "0", TN_I64, at, (size_t)positive * 16));
+    for (int64_t i = 0; i < 2 * positive; i++) assert_int_equal(at[i], i);
+    int64_t above = positive > 3 ? 2 * positive - 6 : 0;
+    assert_int_equal(tn_binding_type(b, "1").shape.size[0], above);
+    for (int64_t i = 0; i < positive; i++) sums[i] = 2 * i + positive;
+    check_integers(b, "2", (size_t)positive, sums);
+    assert_int_equal(tn_binding_type(b, "3").shape.size[0], above + 1);
+  }
+}
+
+/** A value outside of its bounds fails the run: states keep their contents, and the next is right.
+ */
+static void bounds_are_checked(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 1, N);
+  tn_tensor *s = tn_state(tn_zeros(c, tn_shape(N), TN_F32));
+  check_ok(c, tn_realize(c, NULL, 0));
+  tn_scope_begin(c);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n), TN_F32);
+  tn_assign(s, tn_add(s, tn_num(c, 1)));
+  tn_dim k = tn_dim_item(count_positive(c, x), 2, tn_dim_sub(c, n, 1));
+  tn_tensor *out[] = {tn_arange(c, 0, k, 1, TN_I64), tn_sum(s, TN_ALL, false)};
+  tn_binding *b = bind_compiled(c, out, 2, NULL);
+  check_ok(c, tn_scope_end(c));
+  float in[N];
+  size_t runs = 0, counts[] = {3, 1, N, 5, 0, N - 1};
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    for (size_t j = 0; j < N; j++) in[j] = j < counts[i] ? 1 : -1;
+    give(b, N, in);
+    if (counts[i] < 2 || counts[i] == N) {
+      assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+      char text[64];
+      snprintf(text, sizeof text, "a size is %zu, an element of", counts[i]);
+      check_text(tn_binding_message(b), text);
+      check_text(tn_binding_message(b), "from 2 to 15 can be");
+    } else {
+      check_bound(b, tn_binding_run(b));
+      check_integers(b, "0", counts[i], iota);
+      check_output_floats(b, "1", FLOATS((float)(++runs * N)));
+    }
+    float found[N];
+    check_ok(c, tn_read(s, TN_F32, found, sizeof found));
+    for (size_t j = 0; j < N; j++) assert_true(found[j] == (float)runs);
+  }
+}
+
+/** tn_realize, tn_read and tn_dim_value compute sizes at once. */
+static void sizes_are_realised(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = floats(c, FLOATS(1, -1, 3, 0, 7));
+  tn_dim k = tn_dim_item(count_positive(c, x), 0, 5);
+  int64_t value, found[3];
+  tn_tensor *y = tn_arange(c, 0, k, 1, TN_I64), *z = tn_mul(y, tn_num(c, 2));
+  check_ok(c, tn_read(y, TN_I64, found, sizeof found));
+  assert_int_equal(found[2], 2);
+  assert_int_equal(tn_type_of(y).shape.size[0], 3);
+  check_ok(c, tn_read(z, TN_I64, found, sizeof found));
+  assert_int_equal(found[2], 4);
+  check_ok(c, tn_dim_value(c, tn_dim_add(c, k, 4), &value));
+  assert_int_equal(value, 7);
+  tn_dim nested = tn_dim_item(tn_sum(y, TN_ALL, false), 0, k);
+  check_ok(c, tn_dim_value(c, nested, &value));
+  assert_int_equal(value, 3);
+  tn_dim less = tn_dim_item(tn_sum(y, TN_ALL, false), 0, 2);
+  assert_int_equal(tn_dim_value(c, less, &value), TN_ERR_SHAPE);
+  check_text(tn_message(c), "a size is 3, an element of a tensor; from 0 to 2 can be");
+  assert_int_equal(tn_dim_value(c, tn_dim_var(c, "n", 0, 3), &value), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_dim_value(c, 5, NULL), TN_ERR_ARGUMENT);
+  check_ok(c, tn_dim_value(c, 5, &value));
+  assert_int_equal(value, 5);
+}
+
+static void what_is_no_size_is_refused(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = floats(c, FLOATS(1, 2));
+  struct {
+    tn_tensor *x;
+    int64_t min;
+    tn_dim max;
+    tn_status status;
+    const char *words;
+  } cases[] = {
+      {tn_sum(x, TN_ALL, false), 0, 1, TN_ERR_DTYPE, "a size is an integer or a bool, not f32"},
+      {tn_cast(x, TN_I32), 0, 1, TN_ERR_SHAPE, "a size is one element; axis 0 has size 2"},
+      {count_positive(c, x), 3, 2, TN_ERR_ARGUMENT, "the size is from 3 to 2"},
+      {count_positive(c, x), 0, INT64_C(1) << 41, TN_ERR_ARGUMENT, "up to 2^40"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    int64_t value;
+    tn_dim d = tn_dim_item(cases[i].x, cases[i].min, cases[i].max);
+    assert_int_equal(tn_dim_value(c, d, &value), cases[i].status);
+    check_text(tn_message(c), cases[i].words);
+  }
+  assert_int_equal(tn_type_of(tn_zeros(c, tn_shape(tn_dim_item(NULL, 0, 1)), TN_F32)).dtype,
+                   TN_UNDEFINED);
+}
+
+/** nonzero of a matrix, and what follows from it in the same run. */
+static void elements_are_selected(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 0, N);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n, 3), TN_F32);
+  tn_tensor *rows = tn_gt(tn_sum(x, tn_axes(1), false), tn_num(c, 2));
+  tn_tensor *out[] = {tn_nonzero(x), tn_compress(x, rows, 0),
+                      tn_masked_select(x, tn_gt(x, tn_num(c, 1))),
+                      tn_sum(tn_compress(x, rows, 0), TN_ALL, false)};
+  const char *names[] = {"nonzero", "rows", "large", "sum"};
+  tn_plan_desc desc = {sizeof desc, "test", names, TN_VARIANTS_AUTO, false};
+  tn_binding *b = bind_compiled(c, out, 4, &desc);
+  float in[N][3], found[N * 3];
+  for (size_t i = 0; i < N; i++)
+    for (size_t k = 0; k < 3; k++) in[i][k] = (float)((i * 7 + k * 5) % 4 * ((i + k) % 3 != 0));
+  for (size_t length = 0; length <= N; length += 4) {
+    int64_t at[N * 3][2], expected[N * 3][2];
+    float large[N * 3], kept[N][3], sum = 0;
+    size_t n_at = 0, n_large = 0, n_kept = 0;
+    for (size_t i = 0; i < length; i++) {
+      for (size_t k = 0; k < 3; k++) {
+        if (in[i][k]) expected[n_at][0] = (int64_t)i, expected[n_at++][1] = (int64_t)k;
+        if (in[i][k] > 1) large[n_large++] = in[i][k];
+      }
+      float all = in[i][0] + in[i][1] + in[i][2];
+      if (all > 2) memcpy(kept[n_kept++], in[i], sizeof in[i]), sum += all;
+    }
+    tn_binding_input(b, "x", tn_shape((tn_dim)length, 3), TN_F32, in, length * sizeof in[0]);
+    check_bound(b, tn_binding_run(b));
+    tn_type t = tn_binding_type(b, "nonzero");
+    assert_int_equal(t.shape.size[0], n_at);
+    assert_int_equal(t.shape.size[1], 2);
+    check_bound(b, tn_binding_read(b, "nonzero", TN_I64, at, n_at * sizeof *at));
+    assert_memory_equal(at, expected, n_at * sizeof *at);
+    assert_int_equal(tn_binding_type(b, "rows").shape.size[0], n_kept);
+    check_bound(b, tn_binding_read(b, "rows", TN_F32, found, n_kept * sizeof *kept));
+    assert_memory_equal(found, kept, n_kept * sizeof *kept);
+    check_bound(b, tn_binding_read(b, "large", TN_F32, found, n_large * sizeof *large));
+    assert_memory_equal(found, large, n_large * sizeof *large);
+    check_output_floats(b, "sum", FLOATS(sum));
+  }
+}
+
+/* Loops. */
+
+/** A state grows by a row in each step; its old value is emitted. */
+static void add_row(void *user, tn_tensor *index, tn_tensor *const state[], tn_tensor *const x[],
+                    tn_tensor *next[], tn_tensor *y[]) {
+  (void)index, (void)x;
+  next[0] = tn_add(state[0], user);
+  y[0] = state[0];
+}
+
+/** Computed trip counts, and computed sizes of what a loop carries, emits and reads. */
+static void loops_have_computed_sizes(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32), *out[3];
+  tn_dim k = tn_dim_item(count_positive(c, x), 0, N);
+  tn_tensor *row = tn_arange(c, 0, k, 1, TN_I64), *init = tn_mul(row, tn_num(c, 3));
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = add_row;
+  d.user = row;
+  d.steps = k;
+  tn_scan(c, &d, &init, 1, NULL, 0, out, 1);
+  out[2] = tn_sum(out[1], tn_axes(0), false);
+  tn_binding *b = bind_compiled(c, out, 3, NULL);
+  for (int64_t positive = 0; positive <= N; positive += 3) {
+    float in[N];
+    int64_t last[N], sums[N];
+    for (int64_t i = 0; i < N; i++) in[i] = i < positive ? 1 : -1;
+    for (int64_t i = 0; i < positive; i++) {
+      last[i] = i * (3 + positive);
+      sums[i] = 0;
+      for (int64_t t = 0; t < positive; t++) sums[i] += i * (3 + t);
+    }
+    give(b, N, in);
+    check_bound(b, tn_binding_run(b));
+    check_integers(b, "0", (size_t)positive, last);
+    tn_type t = tn_binding_type(b, "1");
+    assert_int_equal(t.shape.size[0], positive);
+    assert_int_equal(t.shape.size[1], positive);
+    check_integers(b, "2", (size_t)positive, sums);
+  }
+}
+
+/** The size that a step computes is no size of the loop's states. */
+static void sum_of_prefix(void *user, tn_tensor *index, tn_tensor *const state[],
+                          tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
+  (void)index, (void)x, (void)y;
+  tn_dim n = tn_dim_item(state[0], 0, N);
+  next[0] = tn_add(tn_sum(tn_arange(user, 0, n, 1, TN_I64), TN_ALL, false), tn_int(user, 1));
+}
+
+static void sizes_of_a_loops_steps_are_refused(void **state) {
+  tn_context *c = *state;
+  tn_tensor *init = tn_cast(tn_int(c, 3), TN_I64), *out[1];
+  int64_t value;
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = sum_of_prefix;
+  d.user = c;
+  d.steps = 2;
+  tn_scan(c, &d, &init, 1, NULL, 0, out, 0);
+  assert_int_equal(tn_read(out[0], TN_I64, &value, sizeof value), TN_ERR_UNSUPPORTED);
+  check_text(tn_message(c), "a size follows from an element that a loop computes");
+}
+
+/* Shapes. */
+
+/** A reshape to sizes that only a run knows to fit is checked by it. */
+static void reshapes_are_checked(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32);
+  tn_dim k = tn_dim_item(count_positive(c, x), 1, N);
+  tn_tensor *all = tn_arange(c, 0, 12, 1, TN_I64);
+  tn_tensor *out[] = {tn_reshape(all, tn_shape(k, -1)), tn_reshape(all, tn_shape(-1, k)),
+                      tn_sum(tn_reshape(all, tn_shape(k, tn_dim_add(c, k, 1))), tn_axes(1), false)};
+  tn_binding *b = bind_compiled(c, out, 2, NULL);
+  tn_binding *square = bind_compiled(c, out + 2, 1, NULL);
+  for (int64_t n = 1; n <= N; n++) {
+    float in[N];
+    int64_t found[12];
+    for (int64_t i = 0; i < N; i++) in[i] = i < n ? 1 : -1;
+    give(b, N, in);
+    give(square, N, in);
+    if (12 % n) {
+      assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+      check_text(tn_binding_message(b), "a size is -1");
+    } else {
+      check_bound(b, tn_binding_run(b));
+      assert_int_equal(tn_binding_type(b, "0").shape.size[0], n);
+      assert_int_equal(tn_binding_type(b, "0").shape.size[1], 12 / n);
+      assert_int_equal(tn_binding_type(b, "1").shape.size[0], 12 / n);
+      check_bound(b, tn_binding_read(b, "0", TN_I64, found, sizeof found));
+      for (int64_t i = 0; i < 12; i++) assert_int_equal(found[i], i);
+    }
+    if (n != 3) {
+      assert_int_equal(tn_binding_run(square), TN_ERR_SHAPE);
+    } else {
+      check_bound(square, tn_binding_run(square));
+      check_integers(square, "0", 3, (const int64_t[]){6, 22, 38});
+    }
+  }
+}
+
+/** The caller's memory of an output whose size is computed may be too small: the run fails when the
+    others are written. */
+static void memory_may_be_too_small(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32);
+  tn_dim k = tn_dim_item(count_positive(c, x), 0, N);
+  tn_tensor *out[] = {tn_arange(c, 0, k, 1, TN_I64), tn_mul(x, tn_num(c, 2))};
+  tn_binding *b = bind_compiled(c, out, 2, NULL);
+  int64_t small[4];
+  float in[N], twice[N] = {0};
+  tn_binding_output(b, "0", TN_I64, small, sizeof small);
+  tn_binding_output(b, "1", TN_F32, twice, sizeof twice);
+  for (size_t n = 3; n <= 5; n++) {
+    for (size_t i = 0; i < N; i++) in[i] = i < n ? (float)n : -1;
+    give(b, N, in);
+    if (n <= 4) check_bound(b, tn_binding_run(b));
+    if (n <= 4) assert_int_equal(small[n - 1], n - 1);
+    if (n > 4) assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+    assert_true(twice[0] == (float)(2 * n));
+  }
+  check_text(tn_binding_message(b), "output \"0\" needs 40 bytes; the buffer has 32");
+}
+
+/** A carried output of a computed size is the next run's input. */
+static void computed_sizes_are_carried(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 0, N);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n), TN_F32);
+  tn_tensor *out = tn_sub(tn_masked_select(x, tn_gt(x, tn_num(c, 1))), tn_num(c, 1));
+  tn_binding *b = bind_compiled(c, &out, 1, NULL);
+  float in[N];
+  for (size_t i = 0; i < N; i++) in[i] = (float)i;
+  give(b, N, in);
+  check_bound(b, tn_binding_carry(b, "0", "x"));
+  for (size_t run = 1; run < N + 2; run++) {
+    size_t left = run + 1 < N ? N - run - 1 : 0;
+    float expected[N];
+    for (size_t i = 0; i < left; i++) expected[i] = (float)(i + 1);
+    check_bound(b, tn_binding_run(b));
+    assert_int_equal(tn_binding_type(b, "0").shape.size[0], left);
+    check_output_floats(b, "0", left, expected);
+  }
+}
+
+#define WITH(test) cmocka_unit_test_setup_teardown(test, open_context, close_context)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      WITH(sizes_follow_from_elements), WITH(several_sizes_are_computed),
+      WITH(bounds_are_checked),         WITH(sizes_are_realised),
+      WITH(what_is_no_size_is_refused), WITH(elements_are_selected),
+      WITH(loops_have_computed_sizes),  WITH(sizes_of_a_loops_steps_are_refused),
+      WITH(reshapes_are_checked),       WITH(memory_may_be_too_small),
+      WITH(computed_sizes_are_carried),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
