@@ -62,15 +62,19 @@ so in all versions, or in those that are named.
   larger than 32.
 - If whose condition is computed from other values than known sizes and the elements of inputs below:
   one branch is imported.
-- NonZero, Unique, Compress and NonMaxSuppression, as the sizes of their results depend on data: end
-  the model before them, and do the rest in the program that runs it.
+- Unique and NonMaxSuppression, as the sizes of their results depend on data: end the model before
+  them, and do the rest in the program that runs it.
 - Quantisation to other numbers than integers of up to 16 bits and floats of 8 and 4. Products of quantised operands are
   computed as the file says; where weights alone are quantised, onnxsim folds their DequantizeLinear
   into weights of floats, which is faster.
 - Outputs of one name, and values given to an initializer that is an input too.
-- Values that decide sizes, as a Reshape's shape or a Slice's ends, and that are computed from the
-  model's data. They are initializers, come of shapes, or are elements of inputs (below); onnxsim
-  folds what is constant.
+- Values that decide ranks, axes and steps, and that are computed from the model's data. They are
+  initializers, come of shapes, or are elements of inputs (below); onnxsim folds what is constant.
+- Sizes that a run computes from data (NonZero, Compress; a Reshape's or an Expand's shape, ends of a
+  Slice, the count of a Range, repeats of a Tile, K of a TopK, trips of a Loop), where they must equal
+  others: two are known to be equal if they come of one node. In the body of a loop what its steps
+  compute decides no size. A run refuses a size that does not fit, and names the node that computed
+  it; a computed size of 0 in a Reshape is 0 and copies no size of the input.
 
 ## Functions
 
@@ -115,7 +119,7 @@ The body of a Loop or a Scan is compiled once, so each of its steps is alike:
 
 - How often it runs is known before it does. A Scan runs once for each entry of what it scans, which
   may be a size that varies. Of a Loop, the trip count is a constant, comes of shapes, as Shape and
-  Gather or Size give it, or is an input; what is computed from the model's data is refused.
+  Gather or Size give it, is an input, or is computed before the loop.
 - A Loop that a condition ends needs a trip count too, as its bound, of at most {blind}: after the
   condition fails it runs on to that without effect, and takes the time of all steps. It gives no
   outputs that have an entry for each step, as how many there are would depend on values: give the

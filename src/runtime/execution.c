@@ -364,7 +364,7 @@ tn_status execution_run(execution *e, diag *d) {
 /* After a run. */
 
 int64_t execution_root_size(const execution *e, size_t root, size_t axis) {
-  return e->values.sizes[e->p->root_sizes[root] + axis];
+  return e->p->root_sizes ? e->values.sizes[e->p->root_sizes[root] + axis] : -1;
 }
 
 tn_buffer *execution_buffer(execution *e, size_t buffer) { return e->memory.buffers[buffer]; }

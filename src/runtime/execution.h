@@ -62,7 +62,7 @@ tn_status execution_start(execution *e, diag *d);
     valid until the next run. */
 tn_buffer *execution_buffer(execution *e, size_t buffer);
 
-/** A size of a root, after a run of an executable with ITEMs. */
+/** A size of a root, after a run of an executable with ITEMs; −1 without ITEMs. */
 int64_t execution_root_size(const execution *e, size_t root, size_t axis);
 
 /** Turns timestamps of steps on or off for later runs; off costs nothing. */

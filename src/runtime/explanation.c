@@ -139,6 +139,9 @@ static void add_step(explanation *x, const schedule *s, size_t i, const map *num
     bool writes_part = k >= writes && k < end && s->buffers.at[of].n_places;
     for (size_t w = 0; w < writers[of].n && !writes_part; w++) add_read(x, &to, writers[of].at[w]);
   }
+  for (size_t k = 0; k < from->n_items; k++) /* sizes that the host reads before the step */
+    for (size_t w = 0; w < writers[from->items[k]].n; w++)
+      add_read(x, &to, writers[from->items[k]].at[w]);
   for (size_t k = writes; k < end; k++) {
     add_writer(x, s, from->buffers[k], writers, i);
     to.is_output |= s->buffers.at[schedule_storage(s, from->buffers[k])].is_output;

@@ -1,10 +1,13 @@
 /* Tests sizes that a run computes (tn_dim_item): in runs of plans, when realised, in loops and with
    states; bounds, empty tensors, several in one run, and the plan cache. */
+#include "../backend/ref.c"
+
+#include "support/temporary.h"
 #include "support/tensor_check.h"
 
 enum { N = 16 };
 
-static void give(tn_binding *b, size_t n, const float *x) {
+static void give_x(tn_binding *b, size_t n, const float *x) {
   tn_binding_input(b, "x", tn_shape((tn_dim)n), TN_F32, x, n * sizeof *x);
 }
 
@@ -39,7 +42,7 @@ static void sizes_follow_from_elements(void **state) {
   for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
     int64_t sum, expected = 0;
     for (size_t j = 0; j < lengths[i]; j++) expected += j % 3 != 0;
-    give(b, lengths[i], in);
+    give_x(b, lengths[i], in);
     check_bound(b, tn_binding_run(b));
     check_integers(b, "0", (size_t)expected, iota);
     check_bound(b, tn_binding_read(b, "1", TN_I64, &sum, sizeof sum));
@@ -64,7 +67,7 @@ static void several_sizes_are_computed(void **state) {
   for (int64_t positive = N; positive >= 0; positive--) {
     int64_t at[2 * N], sums[N];
     for (int64_t i = 0; i < N; i++) in[i] = i < positive ? 1 : -1;
-    give(b, N, in);
+    give_x(b, N, in);
     check_bound(b, tn_binding_run(b));
     tn_type t = tn_binding_type(b, "0");
     assert_int_equal(t.shape.rank, 2);
@@ -98,7 +101,7 @@ static void bounds_are_checked(void **state) {
   size_t runs = 0, counts[] = {3, 1, N, 5, 0, N - 1};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
     for (size_t j = 0; j < N; j++) in[j] = j < counts[i] ? 1 : -1;
-    give(b, N, in);
+    give_x(b, N, in);
     if (counts[i] < 2 || counts[i] == N) {
       assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
       char text[64];
@@ -242,7 +245,7 @@ static void loops_have_computed_sizes(void **state) {
       sums[i] = 0;
       for (int64_t t = 0; t < positive; t++) sums[i] += i * (3 + t);
     }
-    give(b, N, in);
+    give_x(b, N, in);
     check_bound(b, tn_binding_run(b));
     check_integers(b, "0", (size_t)positive, last);
     tn_type t = tn_binding_type(b, "1");
@@ -289,8 +292,8 @@ static void reshapes_are_checked(void **state) {
     float in[N];
     int64_t found[12];
     for (int64_t i = 0; i < N; i++) in[i] = i < n ? 1 : -1;
-    give(b, N, in);
-    give(square, N, in);
+    give_x(b, N, in);
+    give_x(square, N, in);
     if (12 % n) {
       assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
       check_text(tn_binding_message(b), "a size is -1");
@@ -325,7 +328,7 @@ static void memory_may_be_too_small(void **state) {
   tn_binding_output(b, "1", TN_F32, twice, sizeof twice);
   for (size_t n = 3; n <= 5; n++) {
     for (size_t i = 0; i < N; i++) in[i] = i < n ? (float)n : -1;
-    give(b, N, in);
+    give_x(b, N, in);
     if (n <= 4) check_bound(b, tn_binding_run(b));
     if (n <= 4) assert_int_equal(small[n - 1], n - 1);
     if (n > 4) assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
@@ -343,7 +346,7 @@ static void computed_sizes_are_carried(void **state) {
   tn_binding *b = bind_compiled(c, &out, 1, NULL);
   float in[N];
   for (size_t i = 0; i < N; i++) in[i] = (float)i;
-  give(b, N, in);
+  give_x(b, N, in);
   check_bound(b, tn_binding_carry(b, "0", "x"));
   for (size_t run = 1; run < N + 2; run++) {
     size_t left = run + 1 < N ? N - run - 1 : 0;
@@ -355,16 +358,121 @@ static void computed_sizes_are_carried(void **state) {
   }
 }
 
+/* Failures and files. */
+
+static tn_binding *bind_selection(tn_context *c) {
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32);
+  tn_tensor *y = tn_masked_select(x, tn_gt(x, tn_num(c, 0)));
+  tn_tensor *out[] = {tn_add(y, tn_sum(y, TN_ALL, false)), tn_nonzero(x)};
+  return bind_compiled(c, out, 2, NULL);
+}
+
+/** Runs with n positive elements of value n, of which each result is n + n². */
+static tn_status run_selection(tn_binding *b, size_t n) {
+  float in[N], expected[N];
+  for (size_t i = 0; i < N; i++) in[i] = i < n ? (float)n : 0;
+  for (size_t i = 0; i < n; i++) expected[i] = (float)(n + n * n);
+  give_x(b, N, in);
+  tn_status s = tn_binding_run(b);
+  if (s != TN_OK) return s;
+  check_output_floats(b, "0", n, expected);
+  assert_int_equal(tn_binding_type(b, "1").shape.size[0], n);
+  return s;
+}
+
+/** Each allocation of a run whose sizes grow fails once: the run after it is right. */
+static void want_of_memory_is_survived(void **state) {
+  (void)state;
+  counting memory = {0};
+  tn_context *c = open_counting(&memory, "CPU");
+  size_t n_failed = 0;
+  for (size_t k = 1;; k++) {
+    tn_binding *b = bind_selection(c);
+    assert_int_equal(run_selection(b, 1), TN_OK);
+    memory.fail_at = atomic_load(&memory.calls) + k;
+    tn_status s = run_selection(b, N);
+    bool is_over = atomic_load(&memory.calls) < memory.fail_at;
+    memory.fail_at = 0;
+    if (s != TN_OK) assert_int_equal(s, TN_ERR_MEMORY);
+    n_failed += s != TN_OK;
+    assert_int_equal(run_selection(b, 3), TN_OK);
+    assert_int_equal(run_selection(b, N), TN_OK);
+    tn_binding_free(b);
+    if (is_over) break;
+  }
+  assert_true(n_failed > 0);
+  assert_int_equal(tn_close(c), TN_OK);
+  assert_int_equal(memory.out, 0);
+}
+
+static void count_found(void *user, tn_log_level level, const char *text) {
+  (void)level;
+  *(int *)user += strstr(text, "found on disk") != NULL;
+}
+
+/** A plan from the disk has the same segments. */
+static void plans_are_found_on_disk(void **state) {
+  (void)state;
+  arena a;
+  diag d = {0};
+  arena_init(&a, &mem_system, &d);
+  tn_open_desc desc = TN_OPEN_DESC_INIT;
+  int found = 0;
+  desc.cache_dir = temporary_folder(&a);
+  desc.logger = (tn_logger){count_found, &found, NULL};
+  for (int i = 0; i < 2; i++) {
+    tn_context *c = tn_open(&desc);
+    tn_binding *b = bind_selection(c);
+    for (size_t n = 0; n <= N; n += 5) assert_int_equal(run_selection(b, n), TN_OK);
+    assert_int_equal(found, i);
+    assert_int_equal(tn_close(c), TN_OK);
+  }
+  assert_int_equal(temporary_remove(&a, desc.cache_dir), 0);
+  arena_free(&a);
+}
+
+/* Devices: the CPU, and one with streams and memory of its own. */
+
+static int open_first(void **state) {
+  tn_context *first = *state = tn_open(NULL);
+  return !first || tn_backend_add(first, &ref_backend) != TN_OK;
+}
+
+static int open_ref(void **state) {
+  tn_open_desc desc = TN_OPEN_DESC_INIT;
+  desc.device = "REF";
+  *state = tn_open(&desc);
+  tn_context_info info = TN_CONTEXT_INFO_INIT;
+  return !*state || tn_context_get(*state, &info) != TN_OK;
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, open_context, close_context)
+#define WITH_REF(test) \
+  { #test " on REF", test, open_ref, close_context, NULL }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      WITH(sizes_follow_from_elements), WITH(several_sizes_are_computed),
-      WITH(bounds_are_checked),         WITH(sizes_are_realised),
-      WITH(what_is_no_size_is_refused), WITH(elements_are_selected),
-      WITH(loops_have_computed_sizes),  WITH(sizes_of_a_loops_steps_are_refused),
-      WITH(reshapes_are_checked),       WITH(memory_may_be_too_small),
+      WITH(sizes_follow_from_elements),
+      WITH(several_sizes_are_computed),
+      WITH(bounds_are_checked),
+      WITH(sizes_are_realised),
+      WITH(what_is_no_size_is_refused),
+      WITH(elements_are_selected),
+      WITH(loops_have_computed_sizes),
+      WITH(sizes_of_a_loops_steps_are_refused),
+      WITH(reshapes_are_checked),
+      WITH(memory_may_be_too_small),
       WITH(computed_sizes_are_carried),
+      cmocka_unit_test(want_of_memory_is_survived),
+      cmocka_unit_test(plans_are_found_on_disk),
+      WITH_REF(sizes_follow_from_elements),
+      WITH_REF(several_sizes_are_computed),
+      WITH_REF(bounds_are_checked),
+      WITH_REF(sizes_are_realised),
+      WITH_REF(elements_are_selected),
+      WITH_REF(loops_have_computed_sizes),
+      WITH_REF(reshapes_are_checked),
+      WITH_REF(computed_sizes_are_carried),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, open_first, close_context);
 }

@@ -21,8 +21,7 @@ int64_t onnx_opset_of_domain(const onnx_opsets *opsets, const char *domain) {
 
 /** The reason for an operator without a row in the table. */
 static const char *missing_operator_reason(const char *op) {
-  static const char *const data_dependent[] = {"NonZero", "Unique", "Compress",
-                                               "NonMaxSuppression"};
+  static const char *const data_dependent[] = {"Unique", "NonMaxSuppression"};
   for (size_t i = 0; i < sizeof data_dependent / sizeof *data_dependent; i++)
     if (!strcmp(op, data_dependent[i]))
       return "the operator is not supported because the size of its result depends on data";

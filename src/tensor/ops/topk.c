@@ -84,11 +84,16 @@ static value swap_with_last(builder *b, value x, size_t axis) {
   return axis + 1 == x.node->rank ? x : build_swapaxes(b, x, (int64_t)axis, -1);
 }
 
+/** True if a run checks that a size is from 0 to another one. */
+static bool is_checked(const node *k, const node *size) {
+  return k->op == OP_ITEM && k->lo >= 0 && k->src[k->n_src - 1] == size;
+}
+
 void build_topk(builder *b, value x, const node *k, int64_t axis, bool largest, value out[2]) {
   x = value_typed(b, x);
   size_t at = axis_of(b, axis, x.node->rank);
   const node *size = x.node->dims[at], *rest = ix_sub(b->ir, size, k);
-  if (k->lo < 0 || !ix_prove_nonnegative(b->ir, rest)) {
+  if (!is_checked(k, size) && (k->lo < 0 || !ix_prove_nonnegative(b->ir, rest))) {
     b->needed = rest;
     diag_raise(b->diag, TN_ERR_SHAPE, "k is %s, not from 0 to %s, the size of axis %zu",
                size_text(b, k), size_text(b, size), at);

@@ -289,6 +289,26 @@ def one_hot(version, rng):
               more=[{"x0": some(rng, (5,), I8, 0, 4)}])
 
 
+def nonzero(version, rng):
+    for t in (BOOL, F32, I4, I8, U1):
+        yield one("NonZero", some(rng, (3, 4), I8, 0, 3).astype(t))
+    yield one("NonZero", np.array([0.0, -0.0, np.nan, 2], F32))
+    yield one("NonZero", np.zeros((2, 0, 3), F32))
+    yield one("NonZero", np.zeros((2, 5), F32))
+    yield one("NonZero", with_batch(some(rng, (3, 6), I8, 0, 3), "n"),
+              more=[{"x0": some(rng, (5, 6), I8, 0, 2)}])
+
+
+def compress(version, rng):
+    x, mask = some(rng, (3, 4, 2), F32), np.array([True, False, True])
+    for axis, n in ((0, 3), (1, 3), (-2, 2), (-1, 2), (None, 3)):
+        way = {} if axis is None else {"axis": axis}
+        yield one("Compress", x, mask[:n], **way)
+    yield one("Compress", some(rng, (3, 4), I8), np.zeros(4, BOOL), axis=1)
+    yield one("Compress", with_batch(some(rng, (3, 6), F64), "n"), mask, axis=1,
+              more=[{"x0": some(rng, (5, 6), F64), "x1": ~mask}])
+
+
 def reduced(op, *ints, of_nothing=True):
     return fewer(reduction(op, 18, lambda v: [F32, F64, *ints]), 4, of_nothing)
 
@@ -305,7 +325,7 @@ OPERATORS = {
     "Size": size, "Range": numbers, "EyeLike": eye, "Split": split, "Tile": tile,
     "Trilu": triangle, "Gather": gather, "GatherElements": gather_elements,
     "GatherND": gather_nd, "ScatterElements": scatter_elements,
-    "ScatterND": scatter_nd, "OneHot": one_hot, "Scatter": scatter, "TopK": top_k,
+    "ScatterND": scatter_nd, "OneHot": one_hot, "NonZero": nonzero, "Compress": compress, "Scatter": scatter, "TopK": top_k,
     "ReverseSequence": reverse_sequence,
 }
 

@@ -234,9 +234,15 @@ const node *onnx_loop_range(onnx_call *c, const node *trip_count);
   "make it an initializer or compute it from shapes (onnxsim folds constants)"
 
 /** The elements of an integer input of rank 0 or 1 as index expressions over constants and sizes.
-    Raises TN_ERR_UNSUPPORTED if they depend on data. */
+    Those that depend on data are computed by runs, which refuse ones beyond ±ONNX_SIZE_MAX. Raises
+    TN_ERR_UNSUPPORTED if a loop computes them. */
 const node *const *onnx_shape_elements(onnx_call *c, size_t input, size_t *n);
-/** As onnx_shape_elements, for constant elements only. */
+/** As onnx_shape_elements; runs also refuse negative ones. */
+const node *const *onnx_size_elements(onnx_call *c, size_t input, size_t *n);
+/** The one element of an input, from 0 to `most`. */
+const node *onnx_bounded_size(onnx_call *c, size_t input, const node *most);
+/** As onnx_shape_elements, for constant elements only. Raises TN_ERR_UNSUPPORTED if they depend on
+    data. */
 const int64_t *onnx_static_ints(onnx_call *c, size_t input, size_t *n);
 
 /** The constant elements of a float input of rank 0 or 1. Raises TN_ERR_UNSUPPORTED if they depend

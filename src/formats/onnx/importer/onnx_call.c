@@ -3,6 +3,7 @@
    here, so that builders state only what is particular to their operator. */
 #include "formats/onnx/importer/shape_tensors.h"
 #include "ir/core/tensor_loop.h"
+#include "ir/index/index_arithmetic.h"
 #include "tensor/ops/operators.h"
 
 #include <string.h>
@@ -127,18 +128,41 @@ const onnx_graph *onnx_graph_attribute(const onnx_call *c, const char *name) {
   return onnx_find_attribute(c, name, ONNX_ATTRIBUTE_GRAPH)->g;
 }
 
-const node *const *onnx_shape_elements(onnx_call *c, size_t input, size_t *n) {
-  const node *const *e = shape_tensor_elements(c->m, onnx_input(c, input), n);
+static const node *const *use_elements(onnx_call *c, size_t input, const node *const *e, size_t n) {
   if (!e)
     onnx_fail(c, TN_ERR_UNSUPPORTED,
               "input '%.200s' is known only when the model runs; " ONNX_STATIC_HINT,
               c->node->inputs.at[input]);
-  for (size_t i = 0; i < *n; i++) vec_push(c->m->b.arena, &c->m->sizes_used, e[i]);
+  for (size_t i = 0; i < n; i++) vec_push(c->m->b.arena, &c->m->sizes_used, e[i]);
   return e;
 }
 
+static const node *const *computed_elements(onnx_call *c, size_t input, int64_t min,
+                                            const node *most, size_t *n) {
+  const node *const *e = computed_tensor_elements(c->m, onnx_input(c, input), min, most, n);
+  return use_elements(c, input, e, *n);
+}
+
+const node *const *onnx_shape_elements(onnx_call *c, size_t input, size_t *n) {
+  return computed_elements(c, input, -ONNX_SIZE_MAX, ix_const(c->m->b.ir, ONNX_SIZE_MAX), n);
+}
+
+const node *const *onnx_size_elements(onnx_call *c, size_t input, size_t *n) {
+  return computed_elements(c, input, 0, ix_const(c->m->b.ir, ONNX_SIZE_MAX), n);
+}
+
+const node *onnx_bounded_size(onnx_call *c, size_t input, const node *most) {
+  size_t n;
+  const node *const *e = computed_elements(c, input, 0, most, &n);
+  if (n != 1)
+    onnx_fail(c, TN_ERR_SHAPE, "input '%.200s' has %zu elements, expected 1",
+              c->node->inputs.at[input], n);
+  return e[0];
+}
+
 const int64_t *onnx_static_ints(onnx_call *c, size_t input, size_t *n) {
-  const node *const *e = onnx_shape_elements(c, input, n);
+  const node *const *e = shape_tensor_elements(c->m, onnx_input(c, input), n);
+  use_elements(c, input, e, *n);
   int64_t *ints = arena_alloc(c->m->b.arena, (*n + 1) * sizeof *ints);
   for (size_t i = 0; i < *n; i++) {
     if (!node_is_const(e[i]))

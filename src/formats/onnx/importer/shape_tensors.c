@@ -8,6 +8,9 @@
 
 #include "formats/onnx/importer/unroll_ops.h"
 #include "ir/core/binder.h"
+#include "ir/core/tensor_loop.h"
+#include "ir/core/var_names.h"
+#include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
 #include "ir/transform/copy_graph.h"
@@ -16,6 +19,9 @@
 #include "rules/rule_sets.h"
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/expressions.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 /** Limit of a queried tensor; shapes are far smaller. */
 enum { MAX_ELEMENTS = ONNX_ELEMENTS_MAX };
@@ -26,10 +32,13 @@ typedef struct element_query {
   value v;
   ir *g;                 /* scratch graph of this query */
   node_list params;      /* nodes of the import whose elements are unknown, by PARAM slot */
-  const node **elements; /* in the import's ir */
+  node_list items;       /* ITEMs of the import, which are variables here, by number */
+  const node **elements; /* in the import's ir; NULL: an unknown one */
   size_t n;
-  bool is_known;    /* all elements are */
-  bool as_constant; /* elements are constants of the tensor's type, not index expressions */
+  bool is_counted;      /* the number of elements is known, */
+  bool is_known;        /* and all of them are */
+  bool may_be_computed; /* the other elements are of use if one is unknown */
+  bool as_constant;     /* elements are constants of the tensor's type, not index expressions */
 } element_query;
 
 /** Creates the PARAM that stands for a node whose elements are loaded from a weight, or unknown. */
@@ -38,6 +47,33 @@ static const node *add_param(element_query *q, const node *n, const node *const 
   int64_t slot = (int64_t)q->params.n;
   vec_push(ir_arena(q->g), &q->params, n);
   return ir_node(q->g, OP_PARAM, (dtype)n->dtype, dims, rank, &slot, 1);
+}
+
+/** The variable that stands for an ITEM, so that index arithmetic leaves it as it is. */
+static const node *var_of_item(element_query *q, const node *item) {
+  const int64_t bounds[] = {item->lo, item->hi};
+  size_t number = 0;
+  while (number < q->items.n && q->items.at[number] != item) number++;
+  if (number == q->items.n) vec_push(ir_arena(q->g), &q->items, item);
+  const char *text = arena_printf(ir_arena(q->g), VAR_LATE_PREFIX "%zu", number);
+  return ir_make(q->g, &(node_spec){.op = OP_VAR,
+                                    .dtype = DT_INDEX,
+                                    .ints = bounds,
+                                    .n_int = 2,
+                                    .text = text,
+                                    .n_text = strlen(text)});
+}
+
+static const node *replace_item(void *user, const node *n, const node *const src[]) {
+  (void)src;
+  return n->op == OP_ITEM ? var_of_item(user, n) : NULL;
+}
+
+static const node *item_of_var(void *user, const node *n, const node *const src[]) {
+  const element_query *q = user;
+  (void)src;
+  if (n->op != OP_VAR || !var_is_late(n->text)) return NULL;
+  return q->items.at[strtoul(n->text + sizeof VAR_LATE_PREFIX - 1, NULL, 10)];
 }
 
 /** Unrolls an op that is no elementwise one; the elements of a large result are unknown. */
@@ -49,7 +85,7 @@ static const node *unroll(element_query *q, const node *n, const node *const src
   node_list dims = {0};
   for (size_t i = 0; i < n->rank; i++) {
     const node *dim;
-    ir_copy(q->g, ir_arena(q->g), &n->dims[i], 1, NULL, NULL, &dim);
+    ir_copy(q->g, ir_arena(q->g), &n->dims[i], 1, replace_item, q, &dim);
     vec_push(ir_arena(q->g), &dims, dim);
   }
   return add_param(q, n, dims.at, dims.n);
@@ -57,6 +93,7 @@ static const node *unroll(element_query *q, const node *n, const node *const src
 
 static const node *copy_to_scratch(void *user, const node *n, const node *const src[]) {
   element_query *q = user;
+  if (n->op == OP_ITEM) return var_of_item(q, n);
   if (n->op == OP_REDUCE || n->op == OP_SCAN || n->op == OP_SCATTER) return unroll(q, n, src);
   if (n->op == OP_CARRY || n->op == OP_RESULT) return add_param(q, n, src + 1, n->n_src - 1);
   return n->op == OP_BUFFER ? add_param(q, n, src, n->n_src) : NULL;
@@ -210,13 +247,14 @@ static void query_body(void *arg) {
     if (!node_is_const(x->dims[0]) || node_int(x->dims[0]) > MAX_ELEMENTS) return;
     q->n = (size_t)node_int(x->dims[0]);
   }
-  q->elements = arena_alloc(q->m->b.arena, (q->n + 1) * sizeof *q->elements);
+  q->elements = arena_calloc(q->m->b.arena, q->n + 1, sizeof *q->elements);
+  q->is_counted = q->is_known = true;
   for (size_t i = 0; i < q->n; i++) {
     const node *e = element_at(q, x, ix_const(q->g, (int64_t)i));
-    if (!e) return;
-    ir_copy(q->m->b.ir, ir_arena(q->g), &e, 1, NULL, NULL, &q->elements[i]);
+    if (e) ir_copy(q->m->b.ir, ir_arena(q->g), &e, 1, item_of_var, q, &q->elements[i]);
+    q->is_known &= e != NULL;
+    if (!e && !q->may_be_computed) return;
   }
-  q->is_known = true;
 }
 
 /* Inputs whose elements a run may give to another import. */
@@ -247,20 +285,43 @@ static const char *name_of_input(const import *m, const node *n) {
   return NULL;
 }
 
-/** Lists the inputs below a value whose elements are unknown. */
-static void add_deciding_inputs(import *m, const node *n) {
+/** Lists the inputs below a value whose elements are unknown. Returns whether it depends on them
+    alone, so that a run may give it to another import. */
+static bool add_deciding_inputs(import *m, const node *n) {
   node_list order = topo_sort(m->b.arena, &n, 1, NULL, NULL);
+  bool uses_data = false, has_inputs = false;
   for (size_t i = 0; i < order.n; i++) {
     const node *x = order.at[i];
     const char *input = x->op == OP_BUFFER ? name_of_input(m, x) : NULL;
-    m->uses_data |= x->op == OP_CARRY || x->op == OP_RESULT || computes_floats(x) ||
-                    (input && !may_be_given(x));
+    uses_data |= x->op == OP_CARRY || x->op == OP_RESULT || computes_floats(x) ||
+                 (input && !may_be_given(x));
     if (input) vec_push(m->b.arena, &m->deciding, input);
+    has_inputs |= input != NULL;
+  }
+  m->uses_data |= uses_data;
+  return has_inputs && !uses_data;
+}
+
+/** True if the body of a loop that is being imported computes a value. */
+static bool is_of_loop(import *m, const node *n) {
+  node_list order = topo_sort(m->b.arena, &n, 1, NULL, NULL);
+  return loop_find_unbound(m->b.arena, order.at, order.n)[order.n - 1];
+}
+
+/** Makes ITEMs of the unknown elements of a query. */
+static void compute_elements(element_query *q, int64_t min, const node *most) {
+  ir *g = q->m->b.ir;
+  for (size_t i = 0; i < q->n; i++) {
+    const node *at = ix_const(g, (int64_t)i);
+    if (!q->elements[i]) q->elements[i] = ir_item(g, q->v.node, &at, min, most);
   }
 }
 
-static const node *const *query_elements(import *m, value v, bool as_constant, size_t *n) {
-  element_query q = {.m = m, .v = v, .as_constant = as_constant};
+/** The elements that are known before a run; with bounds, `min` and `most`, a run computes the
+   others, unless it can give the value to another import. */
+static const node *const *query_elements(import *m, value v, bool as_constant, int64_t min,
+                                         const node *most, size_t *n) {
+  element_query q = {.m = m, .v = v, .as_constant = as_constant, .may_be_computed = most != NULL};
   if (v.node->rank > 1 || !(as_constant || dtype_is_int((dtype)v.node->dtype))) return NULL;
   q.g = ir_new(ir_mem(m->b.ir), m->b.diag, false);
   if (!q.g) diag_raise(m->b.diag, TN_ERR_MEMORY, "out of memory");
@@ -268,14 +329,22 @@ static const node *const *query_elements(import *m, value v, bool as_constant, s
   ir_free(q.g);
   if (s != TN_OK) diag_rethrow(m->b.diag);
   *n = q.n;
-  if (!q.is_known) add_deciding_inputs(m, v.node);
-  return q.is_known ? q.elements : NULL;
+  if (q.is_known) return q.elements;
+  bool is_given = add_deciding_inputs(m, v.node);
+  if (!most || is_given || !q.is_counted || is_of_loop(m, v.node)) return NULL;
+  compute_elements(&q, min, most);
+  return q.elements;
 }
 
 const node *const *shape_tensor_elements(import *m, value v, size_t *n) {
-  return query_elements(m, v, false, n);
+  return query_elements(m, v, false, 0, NULL, n);
+}
+
+const node *const *computed_tensor_elements(import *m, value v, int64_t min, const node *most,
+                                            size_t *n) {
+  return query_elements(m, v, false, min, most, n);
 }
 
 const node *const *constant_tensor_elements(import *m, value v, size_t *n) {
-  return query_elements(m, v, true, n);
+  return query_elements(m, v, true, 0, NULL, n);
 }

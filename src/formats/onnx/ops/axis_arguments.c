@@ -34,7 +34,7 @@ bool axes_argument(onnx_call *c, int64_t since, tn_axes *axes) {
 
 sizes shape_argument(onnx_call *c, size_t input) {
   sizes s = {0};
-  const node *const *e = onnx_shape_elements(c, input, &s.rank);
+  const node *const *e = onnx_size_elements(c, input, &s.rank);
   if (s.rank > SIZES_MAX_RANK)
     onnx_fail(c, TN_ERR_UNSUPPORTED, "the shape has %zu dimensions; at most %d are supported",
               s.rank, SIZES_MAX_RANK);

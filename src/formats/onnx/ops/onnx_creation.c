@@ -33,7 +33,7 @@ static void build_window(onnx_call *c, double a0, double a1, double a2) {
   builder *b = onnx_builder(c);
   dtype t = onnx_dtype_attribute(c, "output_datatype", DT_F32);
   size_t n;
-  const node *const *size = onnx_shape_elements(c, 0, &n);
+  const node *const *size = onnx_size_elements(c, 0, &n);
   if (n != 1) onnx_fail(c, TN_ERR_SHAPE, "input 'size' has %zu elements, expected 1", n);
   if (size[0]->lo < 0) onnx_fail(c, TN_ERR_SHAPE, "the size may be negative");
   dtype in = t == DT_F64 ? DT_F64 : DT_F32;

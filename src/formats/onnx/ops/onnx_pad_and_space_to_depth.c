@@ -41,7 +41,7 @@ static pads read_pads_attribute(onnx_call *c, size_t rank) {
 static pads read_pads_input(onnx_call *c, size_t rank) {
   pads p = no_pads(c, rank);
   size_t n, count = rank;
-  const node *const *e = onnx_shape_elements(c, 1, &n);
+  const node *const *e = onnx_size_elements(c, 1, &n);
   const int64_t *axes = onnx_has_input(c, 3) ? onnx_static_ints(c, 3, &count) : NULL;
   if (n != 2 * count) onnx_fail(c, TN_ERR_SHAPE, "expected %zu pads, got %zu pads", 2 * count, n);
   for (size_t i = 0; i < count; i++) {

@@ -1,6 +1,6 @@
-/* ONNX Range. The number of elements must be known before the model runs, as a constant or an
-   expression over sizes; start and step may depend on data. The number is exact even if
-   limit − start overflows the element type. */
+/* ONNX Range. The number of elements is known before the model runs, as a constant or an expression
+   over sizes, while start and step may depend on data; or a run computes it. A number that is known
+   is exact even if limit − start overflows the element type. */
 #include "formats/onnx/importer/shape_tensors.h"
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"
@@ -64,19 +64,48 @@ static const node *count_steps(onnx_call *c, const node *distance, const node *s
   return ix_max(g, ix_scale(g, negative, -1), ix_const(g, 0));
 }
 
+/** ⌈(limit − start) / step⌉ of integers; more than a size can be if the distance overflows. */
+static value count_integers_by_run(builder *b, const value x[]) {
+  value back = build_sub(b, x[START], x[LIMIT]), zero = build_int(b, 0);
+  value is_falling = build_gt(b, x[START], x[LIMIT]);
+  value overflows = build_ne(b, is_falling, build_gt(b, back, zero));
+  value count = build_neg(b, build_floordiv(b, back, x[STEP]));
+  return build_where(b, overflows, build_int(b, INT64_MAX), count);
+}
+
+/** The number of elements as a run computes it, at least 0. */
+static const node *count_by_run(onnx_call *c, const value in[]) {
+  builder *b = onnx_builder(c);
+  dtype t = (dtype)in[START].node->dtype;
+  value x[OPERANDS], count;
+  size_t n;
+  if (!dtype_is_float(t) && !dtype_is_signed(t)) fail_unknown_count(c);
+  for (size_t i = 0; i < OPERANDS; i++)
+    x[i] = build_cast(b, in[i], dtype_is_float(t) ? DT_F64 : DT_I64);
+  count = dtype_is_float(t) ? build_ceil(b, build_div(b, build_sub(b, x[LIMIT], x[START]), x[STEP]))
+                            : count_integers_by_run(b, x);
+  value is_no_number = build_ne(b, count, count); /* refused as −1 */
+  count = build_maximum(b, count, build_int(b, 0));
+  count = build_cast(b, build_where(b, is_no_number, build_int(b, -1), count), DT_I64);
+  const node *const *size =
+      computed_tensor_elements(c->m, count, 0, ix_const(b->ir, ONNX_SIZE_MAX), &n);
+  if (!size) fail_unknown_count(c);
+  return size[0];
+}
+
 /** Counts where start depends on data and limit is computed as start + expression, assuming that
    this sum does not overflow. Refuses a distance opposite to the step, which may have wrapped. */
 static const node *count_from_dynamic_start(onnx_call *c, const value in[]) {
   builder *b = onnx_builder(c);
   dtype t = (dtype)in[START].node->dtype;
   size_t n;
-  if (!dtype_is_signed(t)) fail_unknown_count(c);
+  if (!dtype_is_signed(t)) return count_by_run(c, in);
   const node *const *distance = shape_tensor_elements(c->m, build_sub(b, in[LIMIT], in[START]), &n);
   const node *const *step = shape_tensor_elements(c->m, in[STEP], &n);
-  if (!distance || !step) fail_unknown_count(c);
+  if (!distance || !step) return count_by_run(c, in);
   bool is_rising = step[0]->lo > 0 && distance[0]->lo >= 0,
        is_falling = step[0]->hi < 0 && distance[0]->hi <= 0;
-  if (!is_rising && !is_falling) fail_unknown_count(c);
+  if (!is_rising && !is_falling) return count_by_run(c, in);
   return count_steps(c, distance[0], step[0]);
 }
 
@@ -99,7 +128,7 @@ static const node *count_elements(onnx_call *c, const value in[]) {
   const node *operand[OPERANDS];
   if (query_operands(c, constant_tensor_elements, in, operand))
     return (dtype_is_float(t) ? count_floats : count_integers)(c, t, operand);
-  if (dtype_is_float(t)) fail_unknown_count(c);
+  if (dtype_is_float(t)) return count_by_run(c, in);
   if (!query_operands(c, shape_tensor_elements, in, operand))
     return count_from_dynamic_start(c, in);
   return count_steps(c, ix_sub(onnx_builder(c)->ir, operand[LIMIT], operand[START]), operand[STEP]);

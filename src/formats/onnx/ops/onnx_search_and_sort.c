@@ -1,5 +1,4 @@
-/* ONNX operators that search or sort an axis: ArgMax, ArgMin and TopK. NonZero and Unique would
-   belong here; sizes cannot depend on data. */
+/* ONNX operators that search or sort an axis: ArgMax, ArgMin and TopK. */
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/operators.h"
@@ -24,18 +23,16 @@ static void build_arg_extreme(onnx_call *c, arg_builder build) {
 void onnx_ArgMax(onnx_call *c) { build_arg_extreme(c, build_argmax); }
 void onnx_ArgMin(onnx_call *c) { build_arg_extreme(c, build_argmin); }
 
-/** The number of elements, from an attribute or an input by version. */
-static const node *read_k(onnx_call *c) {
-  size_t n;
+/** The number of elements, from an attribute or an input by version; `size`: of the axis. */
+static const node *read_k(onnx_call *c, const node *size) {
   if (c->version < 10) return ix_const(onnx_builder(c)->ir, onnx_int_attribute(c, "k", 0));
-  const node *const *k = onnx_shape_elements(c, 1, &n);
-  if (n != 1) onnx_fail(c, TN_ERR_SHAPE, "input 'K' has %zu elements, expected 1", n);
-  return k[0];
+  return onnx_bounded_size(c, 1, size);
 }
 
 void onnx_TopK(onnx_call *c) {
   builder *b = onnx_builder(c);
   value x = onnx_input(c, 0);
   size_t axis = onnx_normalise_axis(c, onnx_int_attribute(c, "axis", -1), x.node->rank);
-  build_topk(b, x, read_k(c), (int64_t)axis, onnx_int_attribute(c, "largest", 1) != 0, c->outputs);
+  const node *k = read_k(c, x.node->dims[axis]);
+  build_topk(b, x, k, (int64_t)axis, onnx_int_attribute(c, "largest", 1) != 0, c->outputs);
 }

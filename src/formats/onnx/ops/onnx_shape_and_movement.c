@@ -1,6 +1,7 @@
 /* ONNX operators that move elements (Concat, Expand, Flatten, Reshape, Slice, Split, Squeeze, Tile,
    Transpose, Trilu, Unsqueeze) or return a shape (Shape). Shape inputs may be computed by the model
-   (shape_tensors.c); every size must then be an index expression over sizes of inputs. */
+   (shape_tensors.c); every size must then be an index expression over sizes of inputs, or is an
+   element that the run computes. */
 #include "formats/onnx/ops/axis_arguments.h"
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/core/affine.h"
@@ -40,7 +41,7 @@ static const node *infer_size(onnx_call *c, const node *x, const sizes *to, size
 
 /* Without allowzero a 0 in the shape copies the input's size at the same index. A computed size may
    be 0 only when the model runs, too late for that: its factors are required to be nonzero, unless
-   the input's size is 0 with them. */
+   the input's size is 0 with them. One that the run computes is a size of 0 then. */
 
 /** Lists the non-constant factors of a product. */
 static node_list list_factors(builder *b, const node *n) {
@@ -67,7 +68,9 @@ static void require_nonzero_size(onnx_call *c, size_t i, const node *size, const
   if (input_size) input_factors = list_factors(b, input_size);
   for (size_t k = 0; k < factors.n; k++) {
     const node *n = factors.at[k];
-    if (n->lo > 0 || n->hi < 0 || nodes_contain(input_factors.at, input_factors.n, n)) continue;
+    if (n->lo > 0 || n->hi < 0 || n->op == OP_ITEM ||
+        nodes_contain(input_factors.at, input_factors.n, n))
+      continue;
     b->needed = ix_add_const(b->ir, n, -1);
     if (n->op != OP_VAR)
       onnx_fail_varying_size(
@@ -352,7 +355,7 @@ void onnx_Split(onnx_call *c) {
     n = l->n;
     parts = constant_list(c, l);
   } else if (onnx_has_input(c, 1)) {
-    parts = onnx_shape_elements(c, 1, &n);
+    parts = onnx_size_elements(c, 1, &n);
   } else {
     split_equally(c, x.node->dims[axis], equal);
   }

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""Tests models that compute sizes as they run: NonZero and Compress, and operators whose shapes, bounds
+and counts are elements of what other nodes compute. Results are those of ONNX's own evaluator.
+
+    test_computed_sizes.py BUILD
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper
+    from onnx.reference import ReferenceEvaluator
+except ImportError as missing:
+    print(f"skipped: {missing} (scripts/setup.sh --tests installs it)")
+    sys.exit(77)
+from checks import Checks
+from tenon import Library, Refused
+
+F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+node = helper.make_node
+
+
+def constant(name, *numbers):
+    values = np.array(numbers, np.int64)
+    return node("Constant", [], [name], value=onnx.numpy_helper.from_array(values))
+
+
+def scalar(name, number, dtype=np.int64):
+    return node("Constant", [], [name], value=onnx.numpy_helper.from_array(np.array(number, dtype)))
+
+
+# A count of the elements of x above 0, as a vector of one element and as a scalar.
+COUNT = [scalar("zero", 0, np.float32), node("Greater", ["x", "zero"], ["above"]),
+         node("Cast", ["above"], ["ones"], to=I64), constant("all", 0),
+         node("ReduceSum", ["ones", "all"], ["count"], keepdims=1, name="counting"),
+         constant("one", 1), scalar("s0", 0), scalar("s1", 1),
+         node("Squeeze", ["count"], ["k"])]
+
+CASES = {
+    "NonZero": [node("NonZero", ["m"], ["y"])],
+    "NonZero and Gather": [node("NonZero", ["m"], ["at"]), node("Transpose", ["at"], ["pairs"]),
+                           node("GatherND", ["m", "pairs"], ["y"])],
+    "size of NonZero": [node("NonZero", ["m"], ["at"]), node("Shape", ["at"], ["s"]),
+                        node("ConstantOfShape", ["s"], ["f"]), node("Cast", ["at"], ["a"], to=F32),
+                        node("Add", ["a", "f"], ["y"])],
+    "NonZero as rows": [node("NonZero", ["m"], ["at"]), constant("shape", 2, -1, 1),
+                        node("Reshape", ["at", "shape"], ["y"])],
+    "Compress": COUNT + [node("Compress", ["x", "above"], ["y"], axis=0)],
+    "Compress of all": COUNT + [node("Cast", ["m"], ["b"], to=BOOL),
+                                constant("flat", -1), node("Reshape", ["b", "flat"], ["f"]),
+                                node("Compress", ["m", "f"], ["y"])],
+    "Range to a count": COUNT + [node("Range", ["s0", "k", "s1"], ["y"])],
+    "Range down": COUNT + [scalar("m2", -2), node("Range", ["k", "s0", "m2"], ["y"])],
+    "Range of floats": [node("ReduceMax", ["x"], ["top"], keepdims=0), scalar("f0", 0.0, np.float32),
+                        scalar("step", 0.25, np.float32), node("Range", ["f0", "top", "step"], ["y"])],
+    "Expand to a count": COUNT + [constant("three", 3),
+                                  node("Concat", ["count", "three"], ["to"], axis=0),
+                                  node("Expand", ["zero", "to"], ["y"])],
+    "Slice to a count": COUNT + [node("Slice", ["x", "all", "count"], ["y"])],
+    "Slice from the end": COUNT + [node("Neg", ["count"], ["from"]), constant("end", 2**62),
+                                   node("Slice", ["x", "from", "end"], ["y"])],
+    "Tile by a count": COUNT + [node("Tile", ["x", "count"], ["y"])],
+    "ConstantOfShape": COUNT + [constant("three", 3),
+                                node("Concat", ["three", "count"], ["to"], axis=0),
+                                node("ConstantOfShape", ["to"], ["y"])],
+    "Reshape to a count": COUNT + [constant("rest", -1), scalar("n24", 24),
+                                   node("Concat", ["count", "rest"], ["to"], axis=0),
+                                   node("Range", ["s0", "n24", "s1"], ["e"]),
+                                   node("Reshape", ["e", "to"], ["t"]),
+                                   node("ReduceSum", ["t", "one"], ["y"], keepdims=0)],
+    "Reshape by a count": COUNT + [constant("rest", -1), scalar("n24", 24),
+                                   node("Concat", ["rest", "count"], ["to"], axis=0),
+                                   node("Range", ["s0", "n24", "s1"], ["e"]),
+                                   node("Reshape", ["e", "to"], ["y"])],
+    "Pad by a count": COUNT + [node("Concat", ["count", "all"], ["pads"], axis=0),
+                               node("Pad", ["x", "pads"], ["y"])],
+    "OneHot of a count": COUNT + [constant("values", 0, 1), constant("i", 0, 2, 1),
+                                  node("Add", ["k", "s1"], ["depth"]),
+                                  node("OneHot", ["i", "depth", "values"], ["y"])],
+    "Trilu at a count": COUNT + [node("Trilu", ["m", "k"], ["y"])],
+    "TopK of a count": COUNT + [node("TopK", ["x", "count"], ["y", "at"])],
+    "Loop of a count": COUNT + [node("Cast", ["count"], ["f"], to=F32),
+                                scalar("yes", True, np.bool_), node("Loop", ["k", "yes", "f"], ["y"], body=helper.make_graph(
+                                    [node("Add", ["v", "f"], ["w"]), node("Identity", ["c"], ["d"])],
+                                    "body", [helper.make_tensor_value_info("i", I64, []),
+                                             helper.make_tensor_value_info("c", BOOL, []),
+                                             helper.make_tensor_value_info("v", F32, [1])],
+                                    [helper.make_tensor_value_info("d", BOOL, []),
+                                     helper.make_tensor_value_info("w", F32, [1])]))],
+    "two counts": COUNT + [node("Range", ["s0", "k", "s1"], ["r"]), scalar("two", 2),
+                           node("GreaterOrEqual", ["r", "two"], ["late"]),
+                           node("Compress", ["r", "late"], ["kept"], axis=0),
+                           node("Shape", ["kept"], ["n"]), node("Squeeze", ["n"], ["more"]),
+                           node("Range", ["s0", "more", "s1"], ["y"])],
+}
+
+
+def model(nodes, opset=18):
+    graph = helper.make_graph(nodes, "sizes", [helper.make_tensor_value_info("x", F32, ["n"]),
+                                               helper.make_tensor_value_info("m", F32, ["a", "b"])],
+                              [helper.make_empty_tensor_value_info("y")])
+    used = {i for n in nodes for i in n.input}
+    for i in [i for i in graph.input if i.name not in used]:
+        graph.input.remove(i)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+
+
+def rows(rng, n, above):
+    """n numbers, of which some are above 0; multiples of a quarter."""
+    x = -rng.integers(0, 5, n) / 4
+    x[rng.permutation(n)[:above]] = rng.integers(1, 9, above) / 4
+    return x.astype(np.float32)
+
+
+def run_cases(library, check):
+    rng = np.random.default_rng(7)
+    for label, nodes in CASES.items():
+        made = model(nodes)
+        try:
+            loaded = library.load(made.SerializeToString())
+        except Refused as e:
+            check(label, False, f"refused: {e}")
+            continue
+        binding, reference = loaded.bind(), ReferenceEvaluator(made)
+        names = [i.name for i in made.graph.input]
+        for n, above in [(8, 3), (8, 4), (8, 8), (12, 6), (8, 1), (12, 2)]:
+            given = {"x": rows(rng, n, above), "m": rows(rng, n, above).reshape(4, -1)}
+            given = {k: given[k] for k in names}
+            expected = np.asarray(reference.run(None, given)[0])
+            try:
+                y = binding.run(given)["y"]
+                same = y.shape == expected.shape and np.array_equal(y, expected)
+                check(f"{label}, {above} of {n}", same, f"{y} is not {expected}")
+            except Refused as e:
+                check(f"{label}, {above} of {n}", False, f"{e}")
+        binding.free()
+        loaded.free()
+
+
+def run_empty(library, check):
+    """Nothing is selected."""
+    for label in ("NonZero", "NonZero and Gather", "Compress", "Range to a count", "two counts",
+                  "Slice to a count", "Tile by a count", "ConstantOfShape"):
+        loaded = library.load(model(CASES[label]).SerializeToString())
+        y = loaded.run({k: v for k, v in (("x", np.zeros(8, "f4")), ("m", np.zeros((4, 2), "f4")))
+                        if k in [p[0] for p in loaded.ports(0)]})["y"]
+        check(f"{label} of zeros", y.size == 0, f"{y.shape}")
+        loaded.free()
+
+
+def run_refusals(library, check):
+    """A size that does not fit is told with the node that computes it; the next run is right."""
+    loaded = library.load(model(CASES["Reshape to a count"]).SerializeToString())
+    binding = loaded.bind()
+    binding.run({"x": rows(np.random.default_rng(1), 8, 4)})
+    for above in (5, 7):
+        try:
+            binding.run({"x": rows(np.random.default_rng(1), 8, above)})
+            check(f"24 by {above}", False, "it is not refused")
+        except Refused as e:
+            check(f"24 by {above}", e.status == "ERR_SHAPE" and "a size is -1" in e.message, f"{e}")
+    y = binding.run({"x": rows(np.random.default_rng(1), 8, 6)})["y"]
+    check("24 by 6", y.shape == (6,), f"{y.shape}")
+    binding.free()
+    loaded.free()
+    negative = COUNT + [constant("five", -5), node("Add", ["count", "five"], ["less"], name="taking"),
+                        node("ConstantOfShape", ["less"], ["y"])]
+    loaded = library.load(model(negative).SerializeToString())
+    try:
+        loaded.run({"x": rows(np.random.default_rng(1), 8, 2)})
+        check("a negative size", False, "it is not refused")
+    except Refused as e:
+        check("a negative size", e.status == "ERR_SHAPE" and "a size is -3" in e.message and
+              "'taking'" in e.message, f"{e}")
+    loaded.free()
+
+
+def run_explanation(build, check):
+    """A step whose sizes are computed reads the step that computes them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "range.onnx"
+        onnx.save(model(CASES["Range to a count"]), path)
+        r = subprocess.run([Path(build) / "tenon", "explain", path, "--size", "n=8"],
+                           capture_output=True, text=True)
+    check("tenon explain", r.returncode == 0 and "step 2: Range\n  reads     step 1\n" in r.stdout, r)
+
+
+def main():
+    library, check = Library(sys.argv[1]), Checks()
+    run_cases(library, check)
+    run_empty(library, check)
+    run_refusals(library, check)
+    run_explanation(sys.argv[1], check)
+    check("tn_close", library.close() == 0)
+    return check.end(140)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
