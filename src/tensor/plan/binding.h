@@ -173,7 +173,11 @@ tn_status binding_copy_output(tn_binding *b, size_t output, dtype to, void *data
 /** The memory that runs need (tn_binding_memory). */
 tn_status binding_memory(tn_binding *b, tn_memory *m);
 
-/** Computes the outputs of an interpreted plan into their memory; inputs and sizes are known. */
+/** Reserves the memory of an output that does not overwrite what an input takes over. */
+tn_status binding_reserve_output(tn_binding *b, size_t i);
+
+/** Computes the outputs of an interpreted plan, and their sizes that runs compute; inputs and other
+    sizes are known. */
 tn_status binding_interpret(tn_binding *b);
 
 /** Runs, in an entered binding or asynchronously. */

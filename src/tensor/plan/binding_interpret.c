@@ -66,15 +66,24 @@ static const interp_array *find_array(void *user, int64_t number, int64_t versio
   return j->arrays[number].data ? &j->arrays[number] : NULL;
 }
 
+/** Takes the sizes of an output that the run has computed; the others are known. */
+static void take_sizes(bound_output *o, const plan_port *p, const interp_array *x, diag *d) {
+  bool agrees = x->rank == o->rank;
+  for (size_t i = 0; agrees && i < o->rank; i++) {
+    if (p->size[i].is_computed) o->size[i] = x->dims[i];
+    agrees = o->size[i] == x->dims[i];
+  }
+  if (!agrees) diag_raise(d, TN_ERR_INTERNAL, "output %s has other sizes than its port", p->name);
+  o->count = x->bytes / dtype_bytes(x->dtype);
+}
+
 static void write_output(const interpretation *j, size_t i) {
-  const bound_output *o = &j->b->outputs[i];
+  bound_output *o = &j->b->outputs[i];
   const interp_array *x = &j->results[i];
   diag *d = &j->b->diag;
   tn_span span;
-  bool agrees = x->rank == o->rank && !memcmp(x->dims, o->size, o->rank * sizeof *o->size);
-  if (!agrees)
-    diag_raise(d, TN_ERR_INTERNAL, "output %s has other sizes than its port",
-               j->b->plan->ports.outputs[i].name);
+  take_sizes(o, &j->b->plan->ports.outputs[i], x, d);
+  if (binding_reserve_output(j->b, i) != TN_OK) diag_rethrow(d);
   if (!o->count) return;
   if (buffer_span(o->memory, &span, d) != TN_OK) diag_rethrow(d);
   if (span_write(&span, x->dtype, x->dtype, x->data, (size_t)o->count, d) != TN_OK) diag_rethrow(d);

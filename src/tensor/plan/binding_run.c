@@ -135,8 +135,7 @@ static bool is_placed_late(const tn_binding *b, size_t i) {
   return executable_buffer_at(e, b->variant->outputs[i].buffer)->segment;
 }
 
-/** Reserves the memory of an output that does not overwrite what an input takes over. */
-static tn_status reserve_output(tn_binding *b, size_t i) {
+tn_status binding_reserve_output(tn_binding *b, size_t i) {
   bound_output *o = &b->outputs[i];
   const plan_port *p = &b->plan->ports.outputs[i];
   if (is_carried(b, o->memory)) {
@@ -150,7 +149,7 @@ static tn_status reserve_output(tn_binding *b, size_t i) {
 
 static tn_status place_output(tn_binding *b, size_t i) {
   const variant_port *v = &b->variant->outputs[i];
-  tn_status s = reserve_output(b, i);
+  tn_status s = binding_reserve_output(b, i);
   if (s != TN_OK || v->is_shared) return s;
   return execution_set_buffer(b->execution, v->buffer, b->outputs[i].memory, &b->diag);
 }
@@ -279,12 +278,6 @@ static void carry_outputs(tn_binding *b) {
   }
 }
 
-static tn_status run_interpreted(tn_binding *b) {
-  tn_status s = TN_OK;
-  for (size_t i = 0; i < b->plan->ports.n_outputs && s == TN_OK; i++) s = reserve_output(b, i);
-  return s == TN_OK ? binding_interpret(b) : s;
-}
-
 static tn_status run_compiled(tn_binding *b) {
   const tn_plan *p = b->plan;
   tn_status s = choose_variant(b);
@@ -304,7 +297,7 @@ static tn_status run_compiled(tn_binding *b) {
 static tn_status place_and_run(tn_binding *b) {
   tn_status s = find_sizes(b);
   if (s == TN_OK) s = size_outputs(b);
-  if (s == TN_OK) s = b->plan->is_interpreted ? run_interpreted(b) : run_compiled(b);
+  if (s == TN_OK) s = b->plan->is_interpreted ? binding_interpret(b) : run_compiled(b);
   if (s == TN_OK) s = copy_out_outputs(b);
   if (s == TN_OK) carry_outputs(b);
   return s;

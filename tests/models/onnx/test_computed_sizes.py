@@ -191,12 +191,24 @@ def run_explanation(build, check):
     check("tenon explain", r.returncode == 0 and "step 2: Range\n  reads     step 1\n" in r.stdout, r)
 
 
+def run_check(build, check):
+    """Interpreted runs compute the same sizes."""
+    with tempfile.TemporaryDirectory() as folder:
+        for label, names in (("NonZero and Gather", "ab"), ("two counts", "n")):
+            path = Path(folder) / "checked.onnx"
+            onnx.save(model(CASES[label]), path)
+            r = subprocess.run([Path(build) / "tenon", "check", path, "--nodes"] +
+                               [f"--size={name}=9" for name in names], capture_output=True, text=True)
+            check(f"tenon check of {label}", r.returncode == 0, r)
+
+
 def main():
     library, check = Library(sys.argv[1]), Checks()
     run_cases(library, check)
     run_empty(library, check)
     run_refusals(library, check)
     run_explanation(sys.argv[1], check)
+    run_check(sys.argv[1], check)
     check("tn_close", library.close() == 0)
     return check.end(140)
 
