@@ -51,7 +51,7 @@ static const node *is_at(builder *b, const sizes *s, size_t axis, int64_t i) {
 static const node *unroll_scan(builder *b, const node *n, const node *x) {
   size_t axis = (size_t)n->ints[1];
   sizes s = sizes_of(x);
-  if (!is_small(x->dims[axis])) return NULL;
+  if (n->n_src > 1 || !is_small(x->dims[axis])) return NULL; /* no classes */
   const node *result = x, *last = slice_of(b, x, axis, 0);
   for (int64_t i = 1; i < node_int(x->dims[axis]); i++) {
     last = ex_binary(b, (op)n->ints[0], last, slice_of(b, x, axis, i));
