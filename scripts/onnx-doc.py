@@ -72,9 +72,11 @@ so in all versions, or in those that are named.
   initializers, come of shapes, or are elements of inputs (below); onnxsim folds what is constant.
 - Sizes that a run computes from data (NonZero, Compress; a Reshape's or an Expand's shape, ends of a
   Slice, the count of a Range, repeats of a Tile, K of a TopK, trips of a Loop), where they must equal
-  others: two are known to be equal if they come of one node. In the body of a loop what its steps
-  compute decides no size. A run refuses a size that does not fit, and names the node that computed
-  it; a computed size of 0 in a Reshape is 0 and copies no size of the input.
+  others: the run compares them for elementwise operators, MatMul, Concat, Expand and Reshape, and does
+  not broadcast one that turns out to be 1; elsewhere two are equal if they come of one node. In the
+  body of a loop what its steps compute decides no size. A run refuses a size that does not fit, and
+  names the node that computed it; a computed size of 0 in a Reshape is 0 and copies no size of the
+  input.
 
 ## Functions
 

@@ -314,6 +314,81 @@ static void reshapes_are_checked(void **state) {
   }
 }
 
+/* Sizes that must be equal. */
+
+/** The number of elements of two inputs above 0, as sizes that nothing proves to be equal. */
+static void give_counts(tn_binding *b, size_t n, size_t m) {
+  static float x[N], y[N];
+  for (size_t i = 0; i < N; i++) {
+    x[i] = i < n ? 1 : -1;
+    y[i] = i < m ? 1 : -1;
+  }
+  give_x(b, N, x);
+  check_bound(b, tn_binding_input(b, "y", tn_shape(N), TN_F32, y, sizeof y));
+}
+
+/** Operators take computed sizes that are not known to be equal: a run checks that they are. */
+static void equal_sizes_are_checked(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32), *y = tn_input(c, "y", tn_shape(N), TN_F32);
+  tn_dim k = tn_dim_item(count_positive(c, x), 0, N), m = tn_dim_item(count_positive(c, y), 0, N);
+  tn_tensor *f = tn_arange(c, 0, k, 1, TN_I64),
+            *g = tn_mul(tn_arange(c, 0, m, 1, TN_I64), tn_int(c, 2));
+  tn_tensor *sum = tn_add(f, g), *half = tn_arange(c, 0, 5, 1, TN_I64);
+  tn_tensor *rows[] = {tn_reshape(f, tn_shape(1, k)), tn_reshape(g, tn_shape(1, m))};
+  tn_tensor *out[] = {sum,
+                      tn_sub(tn_mul(sum, f), g),
+                      tn_matmul(f, g),
+                      tn_sum(tn_concat(rows, 2, 0), tn_axes(0), false),
+                      tn_expand(f, tn_shape(m)),
+                      tn_where(tn_lt(f, tn_int(c, 2)), g, half)};
+  enum { FIXED = 5 }; /* the output that has 5 elements */
+  tn_binding *b = bind_compiled(c, out, FIXED, NULL),
+             *fixed = bind_compiled(c, out + FIXED, 1, NULL);
+  const size_t counts[][2] = {{5, 5}, {4, 4}, {5, 3}, {N, N}, {3, 5},
+                              {0, 0}, {1, 1}, {1, 5}, {5, 5}};
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    size_t n = counts[i][0];
+    bool fits = n == counts[i][1];
+    int64_t total = 0, found, expected[2][N], chosen[] = {0, 2, 2, 3, 4};
+    for (int64_t j = 0; j < (int64_t)n; j++) {
+      total += 2 * j * j;
+      expected[0][j] = 3 * j;
+      expected[1][j] = 3 * j * j - 2 * j;
+    }
+    give_counts(b, n, counts[i][1]);
+    give_counts(fixed, n, counts[i][1]);
+    assert_int_equal(tn_binding_run(b), fits ? TN_OK : TN_ERR_SHAPE);
+    assert_int_equal(tn_binding_run(fixed), fits && n == 5 ? TN_OK : TN_ERR_SHAPE);
+    if (!fits) check_text(tn_binding_message(b), "a size is -1");
+    if (fits && n == 5) check_integers(fixed, "0", 5, chosen);
+    if (!fits) continue;
+    check_integers(b, "0", n, expected[0]);
+    check_integers(b, "1", n, expected[1]);
+    check_bound(b, tn_binding_read(b, "2", TN_I64, &found, sizeof found));
+    assert_int_equal(found, total);
+    check_integers(b, "3", n, expected[0]);
+    check_integers(b, "4", n, iota);
+  }
+  assert_true(tn_type_of(tn_sub(sum, f)).shape.size[0] == tn_type_of(sum).shape.size[0]);
+}
+
+/** Realising compares the sizes at once. */
+static void equal_sizes_are_realised(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = floats(c, FLOATS(1, -1, 3, 0, 7)), *y = floats(c, FLOATS(2, 4, -1, 6));
+  tn_tensor *f = tn_arange(c, 0, tn_dim_item(count_positive(c, x), 0, 5), 1, TN_I64);
+  tn_tensor *g = tn_arange(c, 0, tn_dim_item(count_positive(c, y), 0, 4), 1, TN_I64);
+  tn_tensor *z = tn_arange(c, 0, tn_dim_item(tn_sum(f, TN_ALL, false), 0, 4), 1, TN_I64);
+  int64_t found[3];
+  check_ok(c, tn_read(tn_add(f, g), TN_I64, found, sizeof found));
+  assert_int_equal(found[2], 4);
+  check_ok(c, tn_read(tn_add(z, f), TN_I64, found, sizeof found));
+  y = floats(c, FLOATS(2, 4));
+  g = tn_arange(c, 0, tn_dim_item(count_positive(c, y), 0, 2), 1, TN_I64);
+  assert_int_equal(tn_read(tn_add(z, g), TN_I64, found, sizeof found), TN_ERR_SHAPE);
+}
+
 /** The caller's memory of an output whose size is computed may be too small: the run fails when the
     others are written. */
 static void memory_may_be_too_small(void **state) {
@@ -461,6 +536,8 @@ int main(void) {
       WITH(loops_have_computed_sizes),
       WITH(sizes_of_a_loops_steps_are_refused),
       WITH(reshapes_are_checked),
+      WITH(equal_sizes_are_checked),
+      WITH(equal_sizes_are_realised),
       WITH(memory_may_be_too_small),
       WITH(computed_sizes_are_carried),
       cmocka_unit_test(want_of_memory_is_survived),
@@ -472,6 +549,8 @@ int main(void) {
       WITH_REF(elements_are_selected),
       WITH_REF(loops_have_computed_sizes),
       WITH_REF(reshapes_are_checked),
+      WITH_REF(equal_sizes_are_checked),
+      WITH_REF(equal_sizes_are_realised),
       WITH_REF(computed_sizes_are_carried),
   };
   return cmocka_run_group_tests(tests, open_first, close_context);

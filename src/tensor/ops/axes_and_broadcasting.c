@@ -11,6 +11,7 @@
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
 #include "tensor/context/symbolic_dims.h"
+#include "tensor/ops/computed_sizes.h"
 
 /* ---- Sizes ---- */
 
@@ -106,8 +107,9 @@ sizes sizes_broadcast(builder *b, const sizes s[], size_t n) {
     for (size_t i = 0; i < n; i++) {
       const node *d = k < s[i].rank ? s[i].at[s[i].rank - 1 - k] : NULL;
       if (!d || d == *at || size_equals(d, 1)) continue;
-      if (!size_equals(*at, 1)) sizes_refuse_mismatch(b, s, n, *at, d);
-      *at = d;
+      const node *agreed = size_equals(*at, 1) ? d : size_agreed(b, *at, d);
+      if (!agreed) sizes_refuse_mismatch(b, s, n, *at, d);
+      *at = agreed;
     }
   }
   return all;
@@ -165,10 +167,17 @@ const node *shape_expand(builder *b, const node *x, const sizes *to) {
   return has_shape(x, to) ? x : ir_expand(b->ir, x, to->at);
 }
 
+const node *shape_agreed(builder *b, const node *x, size_t axis, const node *size) {
+  return shape_slice(b, x, axis, ix_const(b->ir, 0), size, 1);
+}
+
 const node *shape_broadcast(builder *b, const node *x, const sizes *to) {
   sizes s = sizes_of(x);
   while (s.rank < to->rank) s = sizes_insert(b, s, 0, ix_const(b->ir, 1));
-  return shape_expand(b, shape_reshape(b, x, &s), to);
+  x = shape_reshape(b, x, &s);
+  for (size_t i = 0; i < s.rank; i++)
+    if (!size_equals(s.at[i], 1)) x = shape_agreed(b, x, i, to->at[i]);
+  return shape_expand(b, x, to);
 }
 
 const node *shape_unsqueeze(builder *b, const node *x, size_t axis) {

@@ -45,6 +45,8 @@ sizes sizes_remove(sizes s, size_t axis);
 const node *shape_reshape(builder *b, const node *x, const sizes *to);
 const node *shape_expand(builder *b, const node *x, const sizes *to); /* equal ranks */
 const node *shape_broadcast(builder *b, const node *x, const sizes *to);
+/** An axis with the size that size_agreed gives for its own and another one. */
+const node *shape_agreed(builder *b, const node *x, size_t axis, const node *size);
 const node *shape_unsqueeze(builder *b, const node *x, size_t axis); /* an axis of size 1 */
 const node *shape_permute(builder *b, const node *x, const int64_t axes[]);
 /** Elements start, start + step, …, `size` of them, along one axis. */

@@ -4,6 +4,7 @@
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
 #include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/computed_sizes.h"
 #include "tensor/ops/expressions.h"
 #include "tensor/ops/gather.h"
 #include "tensor/ops/type_promotion.h"
@@ -29,9 +30,28 @@ static const node *select_operand(builder *b, const concat *c, size_t first, siz
   return ex_where(b, ex_binary(b, OP_LT, at, start), low, high);
 }
 
+/** Makes the sizes of all operands those of operand i too; raises if they differ. */
+static void agree_on_sizes(builder *b, const concat *c, sizes *all, size_t i) {
+  sizes first = sizes_of(c->x[0]), own = sizes_of(c->x[i]);
+  bool match = own.rank == first.rank;
+  if (i == 0) *all = first;
+  for (size_t k = 0; match && k < own.rank; k++) {
+    if (k == c->axis) continue;
+    const node *agreed = size_agreed(b, all->at[k], own.at[k]);
+    match = agreed;
+    if (match) all->at[k] = agreed;
+  }
+  if (!match)
+    diag_raise(b->diag, TN_ERR_SHAPE,
+               "operand %zu has shape %s and operand 1 has shape %s; sizes must be equal except "
+               "along axis %zu",
+               i + 1, sizes_text(b, &own), sizes_text(b, &first), c->axis);
+}
+
 value build_concat(builder *b, const value x[], size_t n, int64_t axis) {
   ir *g = b->ir;
   const node *end = ix_const(g, 0);
+  sizes all = {0};
   if (!n) diag_raise(b->diag, TN_ERR_ARGUMENT, "the list of operands is empty");
   concat c = {.axis = axis_of(b, axis, x[0].node->rank)};
   dtype t = values_promoted_dtype(b, x, n);
@@ -39,16 +59,13 @@ value build_concat(builder *b, const value x[], size_t n, int64_t axis) {
   c.starts = arena_alloc(b->arena, n * sizeof *c.starts);
   for (size_t i = 0; i < n; i++) {
     c.x[i] = type_convert(b, x[i], t);
+    agree_on_sizes(b, &c, &all, i);
+  }
+  for (size_t i = 0; i < n; i++) {
+    for (size_t k = 0; k < all.rank; k++)
+      if (k != c.axis) c.x[i] = shape_agreed(b, c.x[i], k, all.at[k]);
     c.starts[i] = end;
-    sizes first = sizes_of(c.x[0]), own = sizes_of(c.x[i]);
-    bool match = own.rank == first.rank;
-    for (size_t k = 0; match && k < own.rank; k++) match = k == c.axis || own.at[k] == first.at[k];
-    if (!match)
-      diag_raise(b->diag, TN_ERR_SHAPE,
-                 "operand %zu has shape %s and operand 1 has shape %s; sizes must be equal except "
-                 "along axis %zu",
-                 i + 1, sizes_text(b, &own), sizes_text(b, &first), c.axis);
-    end = ix_add(g, end, own.at[c.axis]);
+    end = ix_add(g, end, c.x[i]->dims[c.axis]);
   }
   const node *fill = ir_const_int(g, t, 0);
   for (size_t i = 0; i < n; i++) {

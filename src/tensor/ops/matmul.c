@@ -2,6 +2,7 @@
    (…, M, N, K), converted to the type of the sums, multiplied elementwise and summed over K, in f32
    for results of f16 and bf16. */
 #include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/computed_sizes.h"
 #include "tensor/ops/expressions.h"
 #include "tensor/ops/reduction.h"
 #include "tensor/ops/type_promotion.h"
@@ -43,9 +44,12 @@ value build_matmul_as(builder *b, value x, value y, dtype t) {
                m->rank ? "b" : "a");
   const node *k = m->dims[m->rank - 1], *other = n->dims[column ? 0 : n->rank - 2];
   sizes left = sizes_of(m), right = sizes_of(n);
-  if (k != other)
+  const node *agreed = size_agreed(b, k, other);
+  if (!agreed)
     diag_raise(b->diag, TN_ERR_SHAPE, "inner sizes differ (a is %s, b is %s): %s is not %s",
                sizes_text(b, &left), sizes_text(b, &right), size_text(b, k), size_text(b, other));
+  m = shape_agreed(b, m, m->rank - 1u, agreed);
+  n = shape_agreed(b, n, column ? 0 : n->rank - 2u, agreed);
   if (row) m = shape_unsqueeze(b, m, 0);
   if (column) n = shape_unsqueeze(b, n, 1);
   const node *p = multiply_matrices(b, m, n);

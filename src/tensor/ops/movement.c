@@ -1,53 +1,30 @@
 /* Movement of elements: reshape, expand, squeeze, flatten, permute, slice, split, flip, roll, tile
    and repeat, with the meanings of NumPy and PyTorch. All are views: index transformations that
    copy nothing. Sizes may vary, so that checks are proofs about index expressions. */
-#include "ir/core/topo_sort.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
 #include "tensor/context/symbolic_dims.h"
 #include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/computed_sizes.h"
 #include "tensor/ops/expressions.h"
 
 /* ---- Shapes ---- */
-
-static bool is_index(const node *n, void *user) {
-  (void)user;
-  return n->dtype == DT_INDEX;
-}
-
-/** True if a run computes a size: an ITEM is in it. */
-static bool is_computed(builder *b, const node *size) {
-  if (!ir_has_items(b->ir)) return false;
-  node_list order = topo_sort(b->arena, &size, 1, is_index, NULL);
-  for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_ITEM) return true;
-  return false;
-}
-
-/** A size that a run checks: it is refused as −1 unless `whole` is `size` · `rest`. */
-static const node *checked_size(builder *b, const node *size, const node *rest, const node *whole) {
-  ir *g = b->ir;
-  const node *number = ex_size(b, size, DT_I64),
-             *product = ex_size(b, ix_mul(g, size, rest), DT_I64);
-  const node *is_equal = ex_binary(b, OP_EQ, product, ex_size(b, whole, DT_I64));
-  return ir_item(g, ex_where(b, is_equal, number, ex_int(b, number, -1)), NULL, 0, size);
-}
 
 /** Reshapes where only a run knows that the numbers of elements agree, if it computes sizes. The
     size at `wild`, or the first one that varies, is one that the run checks. */
 static const node *reshape_checked(builder *b, const node *x, sizes s, size_t wild) {
   ir *g = b->ir;
   const node *whole = ir_element_count(g, x), *rest = ix_const(g, 1);
-  bool any = is_computed(b, whole);
-  for (size_t i = 0; i < s.rank; i++) any |= s.at[i] && is_computed(b, s.at[i]);
+  bool any = size_is_computed(b, whole);
+  for (size_t i = 0; i < s.rank; i++) any |= s.at[i] && size_is_computed(b, s.at[i]);
   if (!any || !s.rank) return NULL;
   size_t at = wild < s.rank ? wild : 0;
   while (wild == s.rank && at + 1 < s.rank && node_is_const(s.at[at])) at++;
   for (size_t i = 0; i < s.rank; i++)
     if (i != at) rest = ix_mul(g, rest, s.at[i]);
   if (!s.at[at]) s.at[at] = ix_floordiv(g, whole, ix_max(g, rest, ix_const(g, 1)));
-  s.at[at] = checked_size(b, s.at[at], rest, whole);
+  s.at[at] = size_checked(b, s.at[at], rest, whole);
   return shape_reshape(b, x, &s);
 }
 
@@ -120,6 +97,7 @@ value build_flatten(builder *b, value x, int64_t first, int64_t last) {
 value build_expand(builder *b, value x, const sizes *to) {
   const node *n = value_typed(b, x).node;
   sizes s = *to, own = sizes_of(n);
+  size_t axes = 0; /* that have their sizes */
   rank_check(b, s.rank);
   for (size_t i = 0; i < s.rank; i++) {
     size_t new_axes = s.rank - own.rank;
@@ -127,9 +105,12 @@ value build_expand(builder *b, value x, const sizes *to) {
     if (!s.at[i] && d) s.at[i] = d;
     if (!s.at[i])
       diag_raise(b->diag, TN_ERR_SHAPE, "axis %zu is new, so that -1 keeps no size: give it", i);
-    if (d && d != s.at[i] && !size_equals(d, 1)) s.rank = 0; /* refused below */
+    const node *agreed = d && !size_equals(d, 1) ? size_agreed(b, d, s.at[i]) : s.at[i];
+    if (!agreed) break;
+    s.at[i] = agreed;
+    axes++;
   }
-  if (s.rank < own.rank || s.rank != to->rank)
+  if (s.rank < own.rank || axes < s.rank)
     diag_raise(
         b->diag, TN_ERR_SHAPE,
         "shape %s does not expand to %s; only axes of size 1 expand, aligned at the last axis",

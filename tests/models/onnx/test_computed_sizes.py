@@ -35,6 +35,11 @@ def scalar(name, number, dtype=np.int64):
     return node("Constant", [], [name], value=onnx.numpy_helper.from_array(np.array(number, dtype)))
 
 
+def twos(shape, name):
+    two = onnx.numpy_helper.from_array(np.array([2], np.float32))
+    return node("ConstantOfShape", [shape], [name], value=two)
+
+
 # A count of the elements of x above 0, as a vector of one element and as a scalar.
 COUNT = [scalar("zero", 0, np.float32), node("Greater", ["x", "zero"], ["above"]),
          node("Cast", ["above"], ["ones"], to=I64), constant("all", 0),
@@ -93,6 +98,14 @@ CASES = {
                                              helper.make_tensor_value_info("v", F32, [1])],
                                     [helper.make_tensor_value_info("d", BOOL, []),
                                      helper.make_tensor_value_info("w", F32, [1])]))],
+    "sum of sizes found to be equal": COUNT + [
+        node("Slice", ["x", "all", "count"], ["part"]), twos("count", "f"),
+        node("Compress", ["x", "above"], ["kept"], axis=0), node("Add", ["part", "f"], ["sum"]),
+        node("Concat", ["sum", "kept"], ["both"], axis=0), node("Expand", ["sum", "count"], ["same"]),
+        node("Mul", ["same", "kept"], ["product"]), node("Add", ["product", "part"], ["y"])],
+    "product of sizes found to be equal": COUNT + [
+        node("Compress", ["x", "above"], ["kept"], axis=0), twos("count", "f"),
+        node("MatMul", ["kept", "f"], ["y"])],
     "two counts": COUNT + [node("Range", ["s0", "k", "s1"], ["r"]), scalar("two", 2),
                            node("GreaterOrEqual", ["r", "two"], ["late"]),
                            node("Compress", ["r", "late"], ["kept"], axis=0),
@@ -167,6 +180,20 @@ def run_refusals(library, check):
             check(f"24 by {above}", e.status == "ERR_SHAPE" and "a size is -1" in e.message, f"{e}")
     y = binding.run({"x": rows(np.random.default_rng(1), 8, 6)})["y"]
     check("24 by 6", y.shape == (6,), f"{y.shape}")
+    binding.free()
+    loaded.free()
+    differing = COUNT + [constant("five", 5), node("ConstantOfShape", ["five"], ["f"]),
+                         node("Compress", ["x", "above"], ["kept"], axis=0, name="keeping"),
+                         node("Add", ["kept", "f"], ["y"])]
+    loaded = library.load(model(differing).SerializeToString())
+    binding = loaded.bind()
+    for above in (5, 4, 5, 6, 5):
+        given = rows(np.random.default_rng(above), 8, above)
+        try:
+            y = binding.run({"x": given})["y"]
+            check("5 and 5", above == 5 and np.array_equal(y, given[given > 0]), f"{above}: {y}")
+        except Refused as e:
+            check("5 and others", above != 5 and e.status == "ERR_SHAPE", f"{above}: {e}")
     binding.free()
     loaded.free()
     negative = COUNT + [constant("five", -5), node("Add", ["count", "five"], ["less"], name="taking"),

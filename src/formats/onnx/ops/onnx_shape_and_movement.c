@@ -6,6 +6,7 @@
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/core/affine.h"
 #include "ir/index/index_arithmetic.h"
+#include "tensor/ops/computed_sizes.h"
 #include "tensor/ops/operators.h"
 
 /** a / b if exact for all values of varying sizes; else NULL. */
@@ -127,7 +128,8 @@ void onnx_Expand(onnx_call *c) {
     size_t new_axes = to.rank - from.rank, missing_axes = to.rank - shape.rank;
     const node *old_size = i < new_axes ? one : from.at[i - new_axes];
     const node *new_size = i < missing_axes ? one : shape.at[i - missing_axes];
-    if (old_size != new_size && old_size != one && new_size != one)
+    bool broadcasts = old_size == one || new_size == one;
+    if (!broadcasts && !size_agreed(b, old_size, new_size))
       onnx_fail(c, TN_ERR_SHAPE, "cannot expand %s to %s: %s is not %s", sizes_text(b, &from),
                 sizes_text(b, &shape), size_text(b, old_size), size_text(b, new_size));
     to.at[i] = new_size == one ? old_size : new_size;

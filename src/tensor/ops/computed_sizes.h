@@ -1,0 +1,18 @@
+/* Sizes that a run computes (ITEMs) where operators need equal ones: what nothing proves is checked
+   by the run. */
+#ifndef TENON_TENSOR_OPS_COMPUTED_SIZES_H
+#define TENON_TENSOR_OPS_COMPUTED_SIZES_H
+
+#include "tensor/ops/operators.h"
+
+/** True if a run computes a size: an ITEM is in it. */
+bool size_is_computed(builder *b, const node *size);
+
+/** A size that a run checks: it is refused as −1 unless `whole` is `size` · `rest`. */
+const node *size_checked(builder *b, const node *size, const node *rest, const node *whole);
+
+/** The size for two axes that must be equally long: x or y if they are known to be equal, else, if
+    a run computes one of them, a size that the run checks to be both. NULL: they differ. */
+const node *size_agreed(builder *b, const node *x, const node *y);
+
+#endif
