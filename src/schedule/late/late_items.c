@@ -24,9 +24,20 @@ static const node *image_of(const extracting *x, const node *n) {
   return image ? image : n;
 }
 
-/** The name that the caller gave to a tensor, or to the nearest one that it is computed from. */
+/** The first source of a node that is no number known before the run; NULL: there is none. */
+static const node *first_computed(const node *n) {
+  for (uint32_t i = 0; i < n->n_src; i++) {
+    const node *s = n->src[i];
+    while (s->op == OP_CAST && s->src[0]->dtype == DT_INDEX) s = s->src[0];
+    if (s->op != OP_CONST && s->op != OP_VAR) return s;
+  }
+  return NULL;
+}
+
+/** The name that the caller gave to a tensor, or to the nearest one that it is computed from, also
+    by its sizes. */
 static const char *name_of(const extracting *x, const node *n) {
-  for (; n; n = n->n_src && n->src[0]->dtype != DT_INDEX ? n->src[0] : NULL)
+  for (; n; n = first_computed(n))
     for (size_t i = 0; i < x->request->n_labels; i++)
       if (x->n->labelled[i] == n) return arena_printf(x->a, "%s", x->request->labels[i].text);
   return "";

@@ -183,7 +183,7 @@ def run_refusals(library, check):
     binding.free()
     loaded.free()
     differing = COUNT + [constant("five", 5), node("ConstantOfShape", ["five"], ["f"]),
-                         node("Compress", ["x", "above"], ["kept"], axis=0, name="keeping"),
+                         node("Compress", ["x", "above"], ["kept"], axis=0),
                          node("Add", ["kept", "f"], ["y"])]
     loaded = library.load(model(differing).SerializeToString())
     binding = loaded.bind()
@@ -193,7 +193,8 @@ def run_refusals(library, check):
             y = binding.run({"x": given})["y"]
             check("5 and 5", above == 5 and np.array_equal(y, given[given > 0]), f"{above}: {y}")
         except Refused as e:
-            check("5 and others", above != 5 and e.status == "ERR_SHAPE", f"{above}: {e}")
+            named = e.status == "ERR_SHAPE" and "a size is -1, an element of 'Cast'" in e.message
+            check("5 and others", above != 5 and named, f"{above}: {e}")
     binding.free()
     loaded.free()
     negative = COUNT + [constant("five", -5), node("Add", ["count", "five"], ["less"], name="taking"),
