@@ -35,9 +35,9 @@ foreach(name IN ITEMS tenon tenon-static)
   install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 endforeach()
 
-# Installs the pages that README.md links to at the same relative paths.
+# Installs the pages that README.md, and these pages, link to at the same relative paths.
 install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
-install(FILES docs/design.md docs/glossary.md docs/library.md docs/onnx.md docs/onnx-operators.md
-  docs/performance.md docs/pipeline.md
+install(FILES docs/backends.md docs/design.md docs/glossary.md docs/library.md docs/onnx.md
+  docs/onnx-operators.md docs/performance.md docs/pipeline.md
   DESTINATION "${CMAKE_INSTALL_DOCDIR}/docs")
 install(DIRECTORY examples DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -29,6 +29,10 @@ mapfile -t named < <(grep -oE '(docs|examples)/[a-z_]+[a-z_./]*[a-z]' "$doc/READ
 for name in LICENSE "${named[@]}"; do
   [ -s "$doc/$name" ] || { echo "$name is not installed"; exit 1; }
 done
+mapfile -t linked < <(grep -ohE '\]\([a-z-]+\.md' "$doc"/docs/*.md | sed 's/^](//' | sort -u)
+for name in "${linked[@]}"; do
+  [ -s "$doc/docs/$name" ] || { echo "a page links to docs/$name, which is not installed"; exit 1; }
+done
 
 echo 'CMake:'
 cmake -S . -B "$work/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
