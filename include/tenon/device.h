@@ -1,4 +1,4 @@
-/* Describes devices, which are named by strings: "CPU", "CUDA:1", and the host's processor and
+/* Describes devices, which are named by strings: "CPU", "OPENCL:1", and the host's processor and
    compilers. CPU:1 to CPU:15 are further devices on the one processor that CPU, or CPU:0, is: for
    programs of several devices. They are not listed. */
 #ifndef TENON_DEVICE_H

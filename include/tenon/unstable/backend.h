@@ -285,7 +285,7 @@ typedef struct tn_stream_functions {
 
 struct tn_backend {
   size_t size;
-  const char *name;     /**< name of its devices before the colon: "CUDA" of "CUDA:1" */
+  const char *name;     /**< name of its devices before the colon: "OPENCL" of "OPENCL:1" */
   const tn_pair *pairs; /**< the default is the first one that is present */
   size_t n_pairs;
 

@@ -36,7 +36,7 @@ extern "C" {
 /** An open device; owned by the library. */
 typedef struct tn_device tn_device;
 
-/** Opens the device of a name ("CPU", "CUDA:1"), or finds it if it is open already; NULL: the
+/** Opens the device of a name ("CPU", "OPENCL:1"), or finds it if it is open already; NULL: the
     context's device. The device lives as long as the context: everything made on it (buffers,
     queues, signals, programs, command lists) must be freed before tn_close. */
 TN_API tn_status tn_device_open(tn_context *context, const char *name, tn_device **device,
