@@ -129,7 +129,7 @@ tn_status opencl_device_find(int32_t index, opencl_api *cl, opencl_facts *k, tn_
     return tn_fail(f, TN_ERR_DEVICE,
                    "the OpenCL loader finds no device (%s): install the driver of one, such as "
                    "PoCL for processors (on Debian: apt install pocl-opencl-icd)",
-                   status ? opencl_status_name(status, text) : "no driver has any");
+                   status ? opencl_status_name(status, text) : "its drivers offer none");
   if (!k->id)
     return tn_fail(f, TN_ERR_DEVICE,
                    n == 1 ? "there is OPENCL:0 alone" : "there are OPENCL:0 to OPENCL:%zu", n - 1);
