@@ -30,8 +30,8 @@ sizes sizes_from(builder *b, tn_shape shape, bool wild) {
     if (wild && shape.size[s.rank] == -1) continue;
     const node *n = s.at[s.rank] = dim_to_node(b, shape.size[s.rank]);
     if (n->lo < 0 && !ix_prove_nonnegative(b->ir, n))
-      diag_raise(b->diag, TN_ERR_SHAPE, "size %zu of the shape, %s, is negative", s.rank,
-                 size_text(b, n));
+      diag_raise(b->diag, TN_ERR_SHAPE, "size %zu of the shape, %s, %s negative", s.rank,
+                 size_text(b, n), n->hi < 0 ? "is" : "can be");
   }
   return s;
 }
@@ -120,8 +120,8 @@ sizes sizes_broadcast(builder *b, const sizes s[], size_t n) {
 size_t axis_of(builder *b, int64_t axis, size_t rank) {
   int64_t at = axis < 0 ? axis + (int64_t)rank : axis;
   if (at < 0 || at >= (int64_t)rank)
-    diag_raise(b->diag, TN_ERR_SHAPE, "axis %lld is out of range: the tensor has %zu axes",
-               (long long)axis, rank);
+    diag_raise(b->diag, TN_ERR_SHAPE, "axis %lld is out of range: the tensor has %zu %s",
+               (long long)axis, rank, rank == 1 ? "axis" : "axes");
   return (size_t)at;
 }
 

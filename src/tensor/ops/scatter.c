@@ -3,6 +3,7 @@
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
+#include "tensor/context/symbolic_dims.h"
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/expressions.h"
 #include "tensor/ops/gather.h"
@@ -76,10 +77,13 @@ value build_scatter_nd(builder *b, value x, value index, value updates, op o) {
   const node *n = value_typed(b, x).node, *u = value_typed(b, updates).node;
   const node *i = value_typed(b, index).node;
   const node *k = i->rank ? i->dims[i->rank - 1] : NULL, *one = ix_const(b->ir, 1);
-  if (!k || !node_is_const(k) || node_int(k) > n->rank)
+  if (!k || !node_is_const(k) || node_int(k) > n->rank) {
+    sizes index_shape = sizes_of(i), shape = sizes_of(n);
     diag_raise(b->diag, TN_ERR_SHAPE,
-               "the last axis of the index must have a coordinate for each of at most %u axes of x",
-               (unsigned)n->rank);
+               "the index has shape %s and x has shape %s; the last axis of the index must have a "
+               "coordinate for each of at most %u axes of x",
+               sizes_text(b, &index_shape), sizes_text(b, &shape), (unsigned)n->rank);
+  }
   size_t depth = (size_t)node_int(k), lead = i->rank - 1u;
   sizes s = sizes_of(n), wanted = sizes_remove(sizes_of(i), lead);
   const node *count = count_elements(b, &wanted, 0, lead);
@@ -185,9 +189,12 @@ tn_tensor *tn_scatter_nd(tn_tensor *x, tn_tensor *index, tn_tensor *updates,
 }
 
 static value call_bincount(builder *b, const value in[], size_t n, const void *options) {
-  sizes length = sizes_from(b, tn_shape(*(const tn_dim *)options), false);
+  const node *length = dim_to_node(b, *(const tn_dim *)options);
   (void)n;
-  return build_bincount(b, in[0], in[1], length.at[0]);
+  if (!ix_prove_nonnegative(b->ir, length))
+    diag_raise(b->diag, TN_ERR_SHAPE, "the length, %s, %s negative", size_text(b, length),
+               length->hi < 0 ? "is" : "can be");
+  return build_bincount(b, in[0], in[1], length);
 }
 
 tn_tensor *tn_bincount(tn_tensor *x, tn_tensor *weights, tn_dim length) {

@@ -15,8 +15,8 @@ static void check_shapes(builder *b, const node *sorted, const node *values) {
   if (!fits)
     diag_raise(
         b->diag, TN_ERR_SHAPE,
-        "the sorted elements have shape %s and the values %s; without the last axes they must "
-        "be equal, unless the first have one axis",
+        "the sorted elements have shape %s and the values %s; the former must have one axis, or "
+        "all axes of the values but the last before their own",
         sizes_text(b, &s), sizes_text(b, &v));
 }
 

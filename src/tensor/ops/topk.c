@@ -95,8 +95,9 @@ void build_topk(builder *b, value x, const node *k, int64_t axis, bool largest, 
   const node *size = x.node->dims[at], *rest = ix_sub(b->ir, size, k);
   if (!is_checked(k, size) && (k->lo < 0 || !ix_prove_nonnegative(b->ir, rest))) {
     b->needed = rest;
-    diag_raise(b->diag, TN_ERR_SHAPE, "k is %s, not from 0 to %s, the size of axis %zu",
-               size_text(b, k), size_text(b, size), at);
+    diag_raise(b->diag, TN_ERR_SHAPE, "k is %s, not from 0 to %s, the size of axis %zu%s",
+               size_text(b, k), size_text(b, size), at,
+               node_is_const(rest) ? "" : ", for all values of sizes that vary");
   }
   x = swap_with_last(b, x, at);
   value index = value_of(first_keys(b, node_order_keys(b, x.node, largest, false), k));
