@@ -92,6 +92,14 @@ static void outputs_that_no_node_makes(void **state) {
   check_graph(*state, &graph, TN_ERR_FORMAT, "no node makes output 'y'");
 }
 
+static void inputs_that_nothing_gives(void **state) {
+  bytes graph = {.n = 0};
+  put_port(&graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"2", NULL});
+  put_output(&graph, "y");
+  put_exp(&graph, "none", "y");
+  check_graph(*state, &graph, TN_ERR_FORMAT, "no input, initializer or earlier node gives 'none'");
+}
+
 /** An overload is a function of the model, whatever operator has the same name; here there is none.
  */
 static void overloads_that_are_no_function(void **state) {
@@ -551,6 +559,7 @@ int main(void) {
       TEST(long_reports_end_with_a_count),
       TEST(long_lines_are_cut),
       TEST(outputs_that_no_node_makes),
+      TEST(inputs_that_nothing_gives),
       TEST(overloads_that_are_no_function),
   };
   return cmocka_run_group_tests_name("onnx import", tests, NULL, NULL);

@@ -107,8 +107,10 @@ static const importer_value *find_value(import *m, const char *name) {
     diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "'%.200s' was left out", name);
   }
   if (!x)
-    diag_raise(m->b.diag, TN_ERR_FORMAT,
-               "'%.200s' is used before it is defined; nodes must be in topological order", name);
+    diag_raise(
+        m->b.diag, TN_ERR_FORMAT,
+        "no input, initializer or earlier node gives '%.200s'; nodes must be in topological order",
+        name);
   if (!x->v.node && x->producer)
     diag_raise(m->b.diag, TN_ERR_UNSUPPORTED,
                "'%.200s' is used, but is an unsupported output of %.100s node '%.200s'", name,
