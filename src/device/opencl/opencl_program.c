@@ -14,8 +14,8 @@
 /* Rendering. */
 
 /** Bytes of a kernel's arguments: left for its values, and of each buffer. Every driver takes
-    LEAST_BYTES. */
-enum { VALUE_BYTES = 256, BUFFER_BYTES = 16, LEAST_BYTES = 1024 };
+    LEAST_BYTES; more than MOST_BYTES are of no use. */
+enum { VALUE_BYTES = 256, BUFFER_BYTES = 16, LEAST_BYTES = 1024, MOST_BYTES = 1 << 16 };
 
 static uint64_t types_of(const opencl_facts *k) {
   uint64_t types = 0;
@@ -39,6 +39,7 @@ static tn_status opencl_describe(void *device, const char *limit, tn_capabilitie
   caps->max_scratch = MACHINE_TEAM_PRIVATE_BYTES / caps->team_workers;
   caps->index32 = true;
   size_t bytes = k->parameter_bytes > LEAST_BYTES ? k->parameter_bytes : LEAST_BYTES;
+  if (bytes > MOST_BYTES) bytes = MOST_BYTES;
   caps->max_buffers = (uint32_t)((bytes - VALUE_BYTES) / BUFFER_BYTES);
   caps->dtypes = types_of(k);
   caps->lacks = v->lacks;
