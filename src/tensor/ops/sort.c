@@ -20,9 +20,9 @@
 /* Elements of a group; elements of a row up to which digits have 4 bits, and not 8. */
 enum { GROUP = 4096, SHORT_DIGITS_MOST = 1024 };
 
-static const node *all_indices(builder *b, const node *n, dtype t) {
+const node *node_all_indices(builder *b, const node *n) {
   sizes s = {1, {n}};
-  return ex_iota(b, t, &s, 0);
+  return ex_iota(b, DT_I64, &s, 0);
 }
 
 static const node *broadcast_unsqueezed(builder *b, const node *x, size_t axis, const sizes *s) {
@@ -176,7 +176,7 @@ static const node *sort_rows(builder *b, const node *key, bool wants_index) {
   const node *rows = as_rows(b, key), *n = rows->dims[1], *sorted;
   if (is_counted(key)) {
     sizes two = sizes_of(rows);
-    const node *places = node_ranks(b, rows, all_indices(b, n, DT_I64));
+    const node *places = node_ranks(b, rows, node_all_indices(b, n));
     sorted = write_at(b, wants_index ? ex_iota(b, DT_I64, &two, 1) : rows, places);
   } else {
     sorted = sort_digits(b, rows, wants_index);
@@ -186,23 +186,24 @@ static const node *sort_rows(builder *b, const node *key, bool wants_index) {
 
 const node *node_argsort(builder *b, const node *key) { return sort_rows(b, key, true); }
 
-static value swap_with_last(builder *b, const node *x, size_t axis) {
-  return axis + 1 == x->rank ? value_of(x) : build_swapaxes(b, value_of(x), (int64_t)axis, -1);
+value build_swap_with_last(builder *b, value x, size_t axis) {
+  return axis + 1 == x.node->rank ? x : build_swapaxes(b, x, (int64_t)axis, -1);
 }
 
 value build_sort(builder *b, value x, int64_t axis, bool descending) {
-  const node *n = value_typed(b, x).node;
-  size_t at = axis_of(b, axis, n->rank);
-  const node *key = node_order_keys(b, swap_with_last(b, n, at).node, descending, true);
+  x = value_typed(b, x);
+  size_t at = axis_of(b, axis, x.node->rank);
+  const node *key = node_order_keys(b, build_swap_with_last(b, x, at).node, descending, true);
   const node *sorted = sort_rows(b, key, false);
-  return swap_with_last(b, node_of_order_keys(b, sorted, descending, (dtype)n->dtype), at);
+  sorted = node_of_order_keys(b, sorted, descending, (dtype)x.node->dtype);
+  return build_swap_with_last(b, value_of(sorted), at);
 }
 
 value build_argsort(builder *b, value x, int64_t axis, bool descending) {
-  const node *n = value_typed(b, x).node;
-  size_t at = axis_of(b, axis, n->rank);
-  const node *key = node_order_keys(b, swap_with_last(b, n, at).node, descending, false);
-  return swap_with_last(b, node_argsort(b, key), at);
+  x = value_typed(b, x);
+  size_t at = axis_of(b, axis, x.node->rank);
+  const node *key = node_order_keys(b, build_swap_with_last(b, x, at).node, descending, false);
+  return build_swap_with_last(b, value_of(node_argsort(b, key)), at);
 }
 
 /* ---- Public functions ---- */

@@ -11,6 +11,12 @@ enum { SORT_COUNTED_MOST = 64 };
    and equal ones of smaller `index`, which may lack leading axes of the keys. */
 const node *node_ranks(builder *b, const node *key, const node *index);
 
+/** The numbers (i64) 0 … n − 1. */
+const node *node_all_indices(builder *b, const node *n);
+
+/** x with an axis and the last one swapped. */
+value build_swap_with_last(builder *b, value x, size_t axis);
+
 /** The indices (i64) of keys in a stable order along the last axis. */
 const node *node_argsort(builder *b, const node *key);
 

@@ -19,11 +19,6 @@
    up to which ranks are counted. */
 enum { TOPK_BLOCK = 16, TOPK_BLOCKS_LEAST = 4, TOPK_DIVIDED_MOST = 256, TOPK_RANKED_MOST = 1024 };
 
-static const node *all_indices(builder *b, const node *n) {
-  sizes s = {1, {n}};
-  return ex_iota(b, DT_I64, &s, 0);
-}
-
 /** The indices of the first k elements by rank, along the last axis. */
 static const node *first_by_rank(builder *b, const node *ranks, const node *k) {
   size_t rank = ranks->rank;
@@ -31,7 +26,7 @@ static const node *first_by_rank(builder *b, const node *ranks, const node *k) {
   sizes s = sizes_insert(b, sizes_of(ranks), rank - 1, k);
   ranks = shape_broadcast(b, shape_unsqueeze(b, ranks, rank - 1), &s);
   const node *is_entry = ex_binary(b, OP_EQ, ranks, ex_iota(b, DT_I64, &s, rank - 1));
-  const node *at = shape_broadcast(b, all_indices(b, n), &s);
+  const node *at = shape_broadcast(b, node_all_indices(b, n), &s);
   axis_list last = axes_from(rank, rank + 1);
   return node_reduce(b, OP_ADD, ex_where(b, is_entry, at, ex_int(b, at, 0)), &last, false);
 }
@@ -65,7 +60,7 @@ static const node *first_keys(builder *b, const node *key, const node *k) {
   const node *n = key->dims[key->rank - 1];
   if (!is_divided(key, k)) {
     if (n->hi <= TOPK_RANKED_MOST)
-      return first_by_rank(b, node_ranks(b, key, all_indices(b, n)), k);
+      return first_by_rank(b, node_ranks(b, key, node_all_indices(b, n)), k);
     return shape_slice(b, node_argsort(b, key), key->rank - 1u, ix_const(b->ir, 0), k, 1);
   }
   const node *blocks = block_keys(b, key);
@@ -73,15 +68,11 @@ static const node *first_keys(builder *b, const node *key, const node *k) {
   const node *best = first_keys(b, node_reduce(b, OP_MIN, blocks, &last, false), k);
   value index =
       build_mul(b, value_of(shape_unsqueeze(b, best, best->rank)), build_int(b, TOPK_BLOCK));
-  index = build_add(b, index, value_of(all_indices(b, ix_const(b->ir, TOPK_BLOCK))));
+  index = build_add(b, index, value_of(node_all_indices(b, ix_const(b->ir, TOPK_BLOCK))));
   index = join_last_axes(b, index.node);
   value of = build_gather_elements(b, join_last_axes(b, blocks), index, -1);
   const node *first = first_by_rank(b, node_ranks(b, of.node, index.node), k);
   return build_gather_elements(b, index, value_of(first), -1).node;
-}
-
-static value swap_with_last(builder *b, value x, size_t axis) {
-  return axis + 1 == x.node->rank ? x : build_swapaxes(b, x, (int64_t)axis, -1);
 }
 
 /** True if a run checks that a size is from 0 to another one. */
@@ -99,10 +90,10 @@ void build_topk(builder *b, value x, const node *k, int64_t axis, bool largest, 
                size_text(b, k), size_text(b, size), at,
                node_is_const(rest) ? "" : ", for all values of sizes that vary");
   }
-  x = swap_with_last(b, x, at);
+  x = build_swap_with_last(b, x, at);
   value index = value_of(first_keys(b, node_order_keys(b, x.node, largest, false), k));
-  out[0] = swap_with_last(b, build_gather_elements(b, x, index, -1), at);
-  out[1] = swap_with_last(b, index, at);
+  out[0] = build_swap_with_last(b, build_gather_elements(b, x, index, -1), at);
+  out[1] = build_swap_with_last(b, index, at);
 }
 
 /* ---- Public functions ---- */
