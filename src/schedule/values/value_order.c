@@ -60,7 +60,8 @@ static visit visit_value(ordering *o, value *v) {
     is, whatever other SETs its trips make of it. */
 static void note_changes(ordering *o, const node *const roots[], size_t n) {
   for (size_t i = 0; i < n; i++)
-    for (const node *set = roots[i]; op_overwrites((op)set->op); set = set->src[0])
+    for (const node *set = roots[i];
+         op_overwrites((op)set->op) && map_get(&o->changed, set->src[0]) != set; set = set->src[0])
       map_set(o->a, &o->changed, set->src[0], (void *)set);
 }
 
