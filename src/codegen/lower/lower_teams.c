@@ -2,8 +2,8 @@
    is no loop: every worker takes its index. Where a range is shorter than its digit, a loop of one
    iteration or none leaves the other workers out:
 
-     for l < e (LOCAL)   →   d = "l0" div stride mod extent;  for gate < min(max(e − d, 0), 1): l =
-   d + gate
+     for l < e (LOCAL)   →   d = "l0" div stride mod extent
+                             for gate < min(max(e − d, 0), 1): l = d + gate
 
    Code outside of a digit's range runs on all its workers, with storage of their own. Where they
    share storage, those of index 0 store. */

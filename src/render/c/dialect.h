@@ -130,13 +130,12 @@ typedef struct c_dialect {
   const char *prelude;      /* of a file of kernels */
   const char *dots_prelude; /* before kernels with ops of tensor_rows.def; guarded */
   const char *minus_zero;   /* of type $t */
-  const char
-      *vector_type;    /* declares $t, a vector of $n bytes of $o, and $x; NULL: they are there */
-  uint16_t most_lanes; /* of vectors; 0: no limit */
-  const char *memory_type; /* suffix of a vector type's name in $x */
-  const char *helper;      /* qualifiers of a helper function */
-  const char *lane;        /* the i-th lane of $a */
-  const char *lanes;       /* a helper's body: the result's i-th of $n lanes is $a */
+  const char *vector_type;  /* declares $t, $n bytes of $o, and $x; NULL: they are there */
+  uint16_t most_lanes;      /* of vectors; 0: no limit */
+  const char *memory_type;  /* suffix of a vector type's name in $x */
+  const char *helper;       /* qualifiers of a helper function */
+  const char *lane;         /* the i-th lane of $a */
+  const char *lanes;        /* a helper's body: the result's i-th of $n lanes is $a */
   c_op splat;
   const char *vectorize; /* lanes in $l */
   const char *extract;   /* lane $n of $a; $l: in hexadecimal */

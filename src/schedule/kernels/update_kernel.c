@@ -4,8 +4,8 @@
                 OUT(y, STAGE[c, d](f[d]; d, c))
      a scan     f = FOLD[r](identity; op x[i, r]; emit STATE; r)
                 OUT(y, STAGE[i, s](f.1[s]; i, s))
-     by classes f = FOLD[r](STAGE[d](identity; d); op STAGE[](x[i, r]; p[i, r]); emit STATE[p[i,
-   r]]; r)
+     by classes f = FOLD[r](STAGE[d](identity; d); op STAGE[](x[i, r]; p[i, r]);
+                            emit STATE[p[i, r]]; r)
 
    c and i are coordinates along which elements are apart, and become loops of the STAGE, which may
    run in any order; r are the FOLD's. Where a scatter has no such r, each element has one update at
