@@ -352,6 +352,9 @@ TENSOR_TEST(test_tensor_refuses) {
   refuse_tensor(t, ir_iota(t->g, DT_I32, 2, huge, 0), TN_ERR_MEMORY, "large");
   const node *far = ix_scale(t->g, n, INT64_C(1) << 62);
   refuse_tensor(t, ir_iota(t->g, DT_I32, 1, &far, 0), TN_ERR_SHAPE, "64 bits");
+  const node *lines = matrix(t, DT_I64, 8, 2);
+  refuse_tensor(t, ir_scan_classes(t->g, OP_ADD, lines, 1, lines, INT64_C(1) << 60), TN_ERR_MEMORY,
+                "too many classes");
 }
 
 /* Kernels. */

@@ -394,15 +394,19 @@ static void run_scan(run *r, const node *n) {
   const interp_array *x = array_of(r, n->src[0]);
   const interp_array *classes = n->n_src > 1 ? array_of(r, n->src[1]) : NULL;
   size_t many = classes ? (size_t)n->ints[2] : 1, inner = 1, length = (size_t)y->dims[n->ints[1]];
-  size_t count = array_count(y);
+  size_t count = array_count(y), states;
   if (classes && !same_dims(classes, x)) raise_bad_shape(r, n);
   if (!count) return;
+  if (__builtin_mul_overflow(count / length, many, &states) ||
+      states > PTRDIFF_MAX / sizeof(uint64_t))
+    diag_raise(r->d, TN_ERR_MEMORY, "%s (node %" PRIu64 ") has too many classes", op_name(n->op),
+               n->id);
   for (size_t i = (size_t)n->ints[1] + 1; i < y->rank; i++) inner *= (size_t)y->dims[i];
   uint64_t start = 0;
   op_identity((op)n->ints[0], y->dtype, &start);
   arena_mark here = arena_save(&r->work);
-  uint64_t *state = arena_alloc(&r->work, count / length * many * sizeof *state);
-  for (size_t i = 0; i < count / length * many; i++) state[i] = start;
+  uint64_t *state = arena_alloc(&r->work, states * sizeof *state);
+  for (size_t i = 0; i < states; i++) state[i] = start;
   for (size_t k = 0; k < count; k++) {
     uint64_t at = classes ? read_element(classes, k) : 0, alone = start;
     size_t line = k / (length * inner) * inner + k % inner;
