@@ -2,11 +2,11 @@
    merely copies such an array to an OUT's param is not needed: the FOLD writes there itself. That
    holds where nothing else reads the array, the STAGE's ranges along the array are its coordinates
    there, one for each axis, of equal extents, and the FOLD runs inside of all other ranges; where
-   the kernel reads the param only to start the state with what it holds; and where no element of
-   the copy is stored twice, as a FOLD that runs anew there would overwrite results, or update them
-   again. States that are written at known elements are accumulators, for registers: they do not lie
-   in outputs. In a kernel for teams, all digits are the STAGE's own, so that its elements part the
-   workers. */
+   the kernel reads the param only to start the state, or those of nests for other elements of it,
+   with what it holds; and where no element of the copy is stored twice, as a FOLD that runs anew
+   there would overwrite results, or update them again. States that are written at known elements
+   are accumulators, for registers: they do not lie in outputs. In a kernel for teams, all digits
+   are the STAGE's own, so that its elements part the workers. */
 #include "codegen/lower/lowering.h"
 #include "ir/index/write_once.h"
 
@@ -87,15 +87,34 @@ bool lower_starts_as_output(const node *fold, size_t state, const output_part *p
   return true;
 }
 
-/** True if no read of the param but the start of the state itself is among the kernel's reads. */
-static bool is_read_alone(const search *s, const node *fold, size_t component,
-                          const output_part *p) {
-  bool starts = component < fold_n_states(fold) && lower_starts_as_output(fold, component, p);
-  const node *own =
-      starts ? stage_value(fold_init(fold, component), (size_t)fold_component(fold, component))
-             : NULL;
-  for (size_t i = 0; i < s->reads.n; i++)
-    if (s->reads.at[i]->src[0] == p->param && s->reads.at[i] != own) return false;
+/** The INDEX by which a component of a FOLD starts as what a part of an output holds; NULL: it does
+    not. */
+static const node *start_read(const node *fold, size_t component, const output_part *p) {
+  if (component >= fold_n_states(fold) || !lower_starts_as_output(fold, component, p)) return NULL;
+  return stage_value(fold_init(fold, component), (size_t)fold_component(fold, component));
+}
+
+/** True for a read by which a state of some output's nest starts as what it is stored to. */
+static bool starts_a_state(search *s, const node *read) {
+  for (size_t k = 0; k < s->outs.n; k++) {
+    const node *out = s->outs.at[k], *stage = out->src[out->n_src - 1];
+    for (size_t i = 0; i + 1 < out->n_src; i++) {
+      const output_part *p = out->src[i] == read->src[0] ? part_of(s, out, i) : NULL;
+      const node *v = stage_value(stage, i);
+      if (p && start_read(v->src[0], (size_t)v->ints[0], p) == read) return true;
+    }
+  }
+  return false;
+}
+
+/** True if the kernel reads the param only to start states as what it holds: this one, and those of
+    other nests, which read what they store. */
+static bool is_read_alone(search *s, const node *fold, size_t component, const output_part *p) {
+  const node *own = start_read(fold, component, p);
+  for (size_t i = 0; i < s->reads.n; i++) {
+    const node *read = s->reads.at[i];
+    if (read->src[0] == p->param && read != own && !starts_a_state(s, read)) return false;
+  }
   return true;
 }
 
