@@ -136,6 +136,11 @@ static const node *divide_nest(choice *c, const node *sink, const node *stage) {
     made = law_kind(&c->laws, sink, stage_range(stage)[best], KIND_THREAD, &changed);
     if (made) return made;
   }
+  for (size_t i = 0; i < stage_n_ranges(stage); i++) {
+    bool is_unit = node_is_bits(range_extent(stage_range(stage)[i]), 1);
+    made = is_unit ? law_kind(&c->laws, sink, stage_range(stage)[i], KIND_THREAD, &changed) : NULL;
+    if (made) return made;
+  }
   made = law_unit(&c->laws, sink, stage, &unit);
   return made ? law_kind(&c->laws, made, unit, KIND_THREAD, &changed) : NULL;
 }
