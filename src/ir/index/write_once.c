@@ -203,8 +203,22 @@ const node *stage_overwriting_range(ir *g, const node *stage, size_t value) {
   return NULL;
 }
 
+/** True if a size is `unit` times an extent. */
+static bool is_multiple(const node *size, const node *extent, int64_t unit) {
+  int64_t offset;
+  if (ix_terms(size) != ix_terms(extent)) return false;
+  for (size_t i = 0; i < ix_terms(extent); i++) {
+    int64_t wanted;
+    if (__builtin_mul_overflow(ix_coefficient_at(extent, i), unit, &wanted) ||
+        ix_coefficient(size, ix_atom(extent, i)) != wanted)
+      return false;
+  }
+  return !__builtin_mul_overflow(ix_offset(extent), unit, &offset) && ix_offset(size) == offset;
+}
+
 /** True if an index is one range of extent `size`, or a sum of ranges in mixed radix, each with the
-    product of the smaller extents as its coefficient, that counts from 0 to size − 1. */
+    product of the smaller extents as its coefficient, that counts from 0 to size − 1. The extent of
+    the slowest one may vary. */
 static bool is_range_sum(const node *x, const node *size) {
   int64_t unit = 1;
   if (x->op == OP_RANGE) return range_extent(x) == size;
@@ -212,8 +226,10 @@ static bool is_range_sum(const node *x, const node *size) {
     size_t i = 0;
     while (i < ix_terms(x) && ix_coefficient_at(x, i) != unit) i++;
     if (i == ix_terms(x) || ix_atom(x, i)->op != OP_RANGE) return false;
-    if (!node_is_const(range_extent(ix_atom(x, i)))) return false;
-    unit *= node_int(range_extent(ix_atom(x, i)));
+    const node *extent = range_extent(ix_atom(x, i));
+    if (left == 1 && !ix_offset(x)) return is_multiple(size, extent, unit);
+    if (!node_is_const(extent)) return false;
+    unit *= node_int(extent);
   }
   return !ix_offset(x) && node_is_bits(size, (uint64_t)unit);
 }
