@@ -176,7 +176,7 @@ const node *shape_broadcast(builder *b, const node *x, const sizes *to) {
   while (s.rank < to->rank) s = sizes_insert(b, s, 0, ix_const(b->ir, 1));
   x = shape_reshape(b, x, &s);
   for (size_t i = 0; i < s.rank; i++)
-    if (!size_equals(s.at[i], 1)) x = shape_agreed(b, x, i, to->at[i]);
+    if (s.at[i] != to->at[i] && !size_equals(s.at[i], 1)) x = shape_agreed(b, x, i, to->at[i]);
   return shape_expand(b, x, to);
 }
 
