@@ -433,6 +433,8 @@ static const seed seeds[] = {
        ATTRIBUTES(TEXT("reduction", "add"))),
   SEED("ScatterND", 18, X("3", "2"), WITH(NUMBERS(1), FLOATS(2))),
   SEED("OneHot", 11, X("n"), WITH(SCALAR(3), FLOATS(2))),
+  SEED("NonZero", 13, X("n", "3")),
+  SEED("Compress", 11, X("n", "3"), WITH(TYPED(ONNX_TYPE_BOOL, 3)), ATTRIBUTES(NUMBER("axis", 1))),
   SEED("ReduceMin", 18, X("n", "3"), WITH(NUMBERS(-1))),
   SEED("ReduceMean", 18, X("n", "3"), WITH(NUMBERS(-1))),
   SEED("ReduceProd", 18, X("n", "3"), WITH(NUMBERS(-1))),
