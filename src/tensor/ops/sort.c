@@ -17,8 +17,9 @@
 #include "tensor/ops/order_keys.h"
 #include "tensor/ops/reduction.h"
 
-/* Elements of a group; elements of a row up to which digits have 4 bits, and not 8. */
-enum { GROUP = 4096, SHORT_DIGITS_MOST = 1024 };
+/* Elements of a group; elements of a row up to which digits have 4 bits, and not 8, so that the
+   counts of a row take no more memory than its keys. */
+enum { GROUP = 4096, SHORT_DIGITS_MOST = 256 };
 
 const node *node_all_indices(builder *b, const node *n) {
   sizes s = {1, {n}};
