@@ -219,9 +219,8 @@ static nest whole_nest(lowering *l, const home *h) {
 }
 
 static bool reads_memory(lowering *l, const node *const *n, size_t count) {
-  node_list order = topo_sort(l->a, n, count, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_INDEX) return true;
+  for (size_t i = 0; i < count; i++)
+    if (node_reads_memory(l->g, n[i])) return true;
   return false;
 }
 

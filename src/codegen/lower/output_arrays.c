@@ -28,14 +28,6 @@ static void note_user(search *s, const node *n) {
   if (n->op == OP_OUT) vec_push(s->l->a, &s->outs, n);
 }
 
-/** True if a coordinate is an expression over ranges and sizes alone. */
-static bool reads_nothing(lowering *l, const node *x) {
-  node_list order = topo_sort(l->a, &x, 1, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_INDEX) return false;
-  return true;
-}
-
 /** The axis of an array, among those without one of the param yet, along which the k-th coordinate
     of the param goes: a RANGE that both have, or an axis of size 1. The rank if there is none. */
 static size_t axis_along(const output_part *p, size_t k, size_t rank) {
@@ -65,7 +57,7 @@ static output_part *part_of(search *s, const node *out, size_t i) {
       found++;
       if (extents[axis] != param->dims[k]) return NULL;
       if (at[k]->op == OP_RANGE && range_extent(at[k]) != param->dims[k]) return NULL;
-    } else if (!reads_nothing(s->l, at[k])) {
+    } else if (node_reads_memory(s->l->g, at[k])) {
       return NULL;
     }
     for (size_t a = 0; a < rank; a++)

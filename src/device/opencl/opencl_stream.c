@@ -153,8 +153,8 @@ static tn_status mark_make(void *stream, bool timed, void **mark, tn_failure *f)
   return status;
 }
 
-/** What became of a mark's event: CL_COMPLETE, above it before it is done, below it after a
-    failure. */
+/** Returns the state of a mark's event: CL_COMPLETE once the work before it is done, a greater
+   number until then, a smaller one if it failed. */
 static cl_status state_of(const opencl_mark *m) {
   cl_status state = 0;
   cl_status s = m->device->cl.GetEventInfo(m->event, CL_EVENT_COMMAND_EXECUTION_STATUS,

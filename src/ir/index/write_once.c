@@ -254,7 +254,7 @@ bool stage_is_bijection(const node *s, size_t value) {
   return used == stage_n_ranges(s);
 }
 
-static bool reads_memory(ir *g, const node *x) {
+bool node_reads_memory(ir *g, const node *x) {
   arena_mark here = arena_save(ir_scratch(g));
   node_list order = topo_sort(ir_scratch(g), &x, 1, NULL, NULL);
   bool reads = false;
@@ -268,7 +268,7 @@ bool fold_array_is_placed(ir *g, const node *fold, size_t component) {
   int64_t c = fold_component(fold, component);
   const node *step = fold_step(fold, component);
   for (size_t i = 0; c >= 0 && i < stage_rank(step, (size_t)c); i++)
-    if (reads_memory(g, stage_coords(step, (size_t)c)[i])) return true;
+    if (node_reads_memory(g, stage_coords(step, (size_t)c)[i])) return true;
   return false;
 }
 

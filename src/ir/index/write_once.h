@@ -9,6 +9,9 @@
     offset, and span the array: each element is written exactly once. */
 bool stage_is_bijection(const node *s, size_t value);
 
+/** True if a node is computed from elements of memory, and not from ranges and sizes alone. */
+bool node_reads_memory(ir *g, const node *x);
+
 /* Determined ranges: ranges whose value follows from the coordinates of an element. Coordinates may
    be mixed-radix sums of ranges, and div and mod by constants of such sums. */
 
