@@ -968,6 +968,28 @@ KERNEL_TEST(test_linear_checks_contents) {
   refuse_linear(t, &l, "was not written");
 }
 
+/* A load that moved out of a loop without iterations may read what was not written: its value may
+   be computed with and dropped, but selects, stores and addresses may not depend on it. */
+KERNEL_TEST(test_linear_drops_unwritten) {
+  const node *out = vector(t, DT_I32, 4), *zero = i32_const(t, 0);
+  for (int use = 0; use < 4; use++) {
+    list l = {0};
+    const node *cell = alloc(t, &l, DT_I32, 1, 2, 1), *s = store(t, &l, cell, zero, zero);
+    const node *v = load(t, &l, after(t, cell, s), 1, i32_const(t, 1));
+    const node *sum = op2(t, &l, OP_ADD, v, i32_const(t, 1));
+    const node *is_one = op2(t, &l, OP_LT, use == 1 ? sum : zero, i32_const(t, 1));
+    const node *side = add(&l, ir_op3(t->g, OP_WHERE, is_one, i32_const(t, 7), sum));
+    const node *i = open_range(t, &l, zero);
+    close_range(t, &l, i, store(t, &l, out, i, sum));
+    store(t, &l, out, use == 2 ? sum : zero, use == 3 ? sum : side);
+    if (use)
+      refuse_linear(t, &l, "was not written");
+    else
+      run_linear(t, &l);
+  }
+  CHECK_I32(array(t, out), 7, 0, 0, 0);
+}
+
 KERNEL_TEST(test_linear_refuses) {
   const node *out = vector(t, DT_I32, 4), *zero = i32_const(t, 0);
   list l = {0};
@@ -1083,6 +1105,7 @@ int main(void) {
       cmocka_unit_test(test_linear_checks_lanes),
       cmocka_unit_test(test_linear_checks_scratch),
       cmocka_unit_test(test_linear_checks_contents),
+      cmocka_unit_test(test_linear_drops_unwritten),
       cmocka_unit_test(test_linear_refuses),
       cmocka_unit_test(test_out_of_memory),
   };

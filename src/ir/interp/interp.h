@@ -54,8 +54,9 @@ tn_status interp_tensor(const interp_env *e, const node *const roots[], size_t n
 
 /** Runs a LINEAR, or that of a PROGRAM, as worker `core_id` of `core_count` on the params of `e`,
     of which it reads `data` and `bytes`. Checks every access: an address outside its storage, a
-    read of an unwritten element of an ALLOC, a use of an undefined value, and a CDIV or CMOD that C
-    leaves undefined are TN_ERR_INTERNAL with the node in the message. */
+    value that is stored, or decides an address or a loop, and depends on an element of an ALLOC
+    that was not written, a use of an undefined value, and a CDIV or CMOD that C leaves undefined
+    are TN_ERR_INTERNAL with the node in the message. */
 tn_status interp_linear(const interp_env *e, const node *linear, int64_t core_id,
                         int64_t core_count, const mem *m, diag *d);
 

@@ -230,9 +230,29 @@ static slot *operand(const program *p, const step *s, uint32_t i) {
 
 static uint64_t *lanes_of(const program *p, const slot *s) { return &p->values.at[s->at]; }
 
+/** Makes a value depend on what its operand depends on. */
+static void take_unwritten(slot *to, const slot *from) {
+  if (!from->unwritten) return;
+  to->unwritten = from->unwritten;
+  to->unwritten_at = from->unwritten_at;
+}
+
+/** Raises if an operand that decides something, or is stored, depends on an element that was not
+    written. */
+static const slot *written_operand(const program *p, const step *s, uint32_t i) {
+  const slot *of = operand(p, s, i);
+  if (!of->unwritten) return of;
+  const step *load = of->unwritten;
+  diag_raise(p->d, TN_ERR_INTERNAL,
+             "load (node %" PRIu64 ") reads element %zu of alloc (node %" PRIu64
+             "), which was not written, for %s (node %" PRIu64 ")",
+             load->n->id, of->unwritten_at / load->storage->lanes, load->storage->n->id,
+             op_name(s->n->op), s->n->id);
+}
+
 static void run_alloc(program *p, const step *s) {
   storage *m = s->storage;
-  int64_t size = (int64_t)*lanes_of(p, operand(p, s, 0));
+  int64_t size = (int64_t)*lanes_of(p, written_operand(p, s, 0));
   int64_t dims[] = {size, m->lanes};
   size_t bytes = dtype_bytes(m->dtype);
   m->count = interp_element_count(2, dims, bytes + 1, s->n, p->d);
@@ -276,29 +296,33 @@ static void run_load(program *p, const step *s) {
   const storage *m = s->storage;
   slot *to = &p->slots.at[s->to];
   uint64_t *v = lanes_of(p, to);
+  const slot *address = written_operand(p, s, 0);
   to->invalid = false;
-  if (operand(p, s, 0)->invalid) {
+  to->unwritten = NULL;
+  if (address->invalid) {
     memset(v, 0, to->lanes * sizeof *v);
     return;
   }
-  size_t at = checked_address(p, s, (int64_t)*lanes_of(p, operand(p, s, 0)), to->lanes);
+  size_t at = checked_address(p, s, (int64_t)*lanes_of(p, address), to->lanes);
   for (unsigned i = 0; i < to->lanes; i++) {
     if (p->team) team_note_read(p, s, at + i);
-    if (m->n->op == OP_ALLOC && !m->written[at + i])
-      diag_raise(p->d, TN_ERR_INTERNAL,
-                 "load (node %" PRIu64 ") reads element %zu of alloc (node %" PRIu64
-                 "), which was not written",
-                 s->n->id, (at + i) / m->lanes, m->n->id);
-    v[i] = scalar_load(m->dtype, m->data + (at + i) * dtype_bytes(m->dtype));
+    if (m->n->op == OP_ALLOC && !m->written[at + i]) {
+      to->unwritten = s;
+      to->unwritten_at = at + i;
+      v[i] = 0;
+    } else {
+      v[i] = scalar_load(m->dtype, m->data + (at + i) * dtype_bytes(m->dtype));
+    }
   }
 }
 
 static void run_store(program *p, const step *s) {
   const storage *m = s->storage;
-  const slot *value = operand(p, s, 1);
-  if (operand(p, s, 0)->invalid) return;
+  const slot *address = written_operand(p, s, 0);
+  if (address->invalid) return;
+  const slot *value = written_operand(p, s, 1);
   if (value->invalid) linear_ill_formed(p, s->n, "stores an invalid address");
-  size_t at = checked_address(p, s, (int64_t)*lanes_of(p, operand(p, s, 0)), value->lanes);
+  size_t at = checked_address(p, s, (int64_t)*lanes_of(p, address), value->lanes);
   for (unsigned i = 0; i < value->lanes; i++) {
     if (p->team) team_note_write(p, s, at + i);
     scalar_store(m->dtype, m->data + (at + i) * dtype_bytes(m->dtype), lanes_of(p, value)[i]);
@@ -313,39 +337,60 @@ static void check_division(const program *p, const step *s, const uint64_t args[
   if (!args[1] || overflows) linear_ill_formed(p, s->n, "divides by 0, or the least number by −1");
 }
 
+/** Makes what a WHERE selects invalid, or dependent on an element that was not written, where the
+    side that it takes is. */
+static void take_side(program *p, const step *s) {
+  slot *to = &p->slots.at[s->to];
+  const slot *condition = operand(p, s, 0);
+  bool takes[2] = {false, false};
+  for (unsigned i = 0; i < to->lanes; i++) takes[!lanes_of(p, condition)[i]] = true;
+  to->invalid = operand(p, s, *lanes_of(p, condition) ? 1 : 2)->invalid;
+  to->unwritten = NULL;
+  take_unwritten(to, condition);
+  for (uint32_t k = 0; k < 2; k++)
+    if (takes[k]) take_unwritten(to, operand(p, s, k + 1));
+}
+
 static void run_op(program *p, const step *s) {
   slot *to = &p->slots.at[s->to];
   dtype t = s->n->src[scalar_typed_operand(s->n->op)]->dtype;
   bool overflow = false, divides = s->n->op == OP_CDIV || s->n->op == OP_CMOD;
   to->invalid = false;
-  for (uint32_t k = 0; k < s->n_from; k++) to->invalid |= operand(p, s, k)->invalid;
+  to->unwritten = NULL;
+  for (uint32_t k = 0; k < s->n_from; k++) {
+    to->invalid |= operand(p, s, k)->invalid;
+    take_unwritten(to, operand(p, s, k));
+  }
   for (unsigned i = 0; i < to->lanes; i++) {
     uint64_t args[3];
     for (uint32_t k = 0; k < s->n_from && k < 3; k++) args[k] = lanes_of(p, operand(p, s, k))[i];
     if (divides && !to->invalid) check_division(p, s, args);
     lanes_of(p, to)[i] = scalar_eval(s->n->op, t, s->n->dtype, args, &overflow);
   }
-  if (to->invalid && s->n->op == OP_WHERE)
-    to->invalid = operand(p, s, *lanes_of(p, operand(p, s, 0)) ? 1 : 2)->invalid;
-  if (overflow) linear_ill_formed(p, s->n, "is an index beyond 64 bits");
+  if (s->n->op == OP_WHERE && (to->invalid || to->unwritten)) take_side(p, s);
+  if (overflow && !to->unwritten) linear_ill_formed(p, s->n, "is an index beyond 64 bits");
 }
 
 static void run_affine(program *p, const step *s) {
   slot *to = &p->slots.at[s->to];
   bool overflow = false;
   to->invalid = false;
+  to->unwritten = NULL;
   for (uint32_t i = 0; i < s->n_from; i++) {
     p->args[i] = *lanes_of(p, operand(p, s, i));
     to->invalid |= operand(p, s, i)->invalid;
+    take_unwritten(to, operand(p, s, i));
   }
   *lanes_of(p, to) = scalar_eval_affine(s->n->ints, s->n_from, p->args, &overflow);
-  if (overflow) linear_ill_formed(p, s->n, "is an index beyond 64 bits");
+  if (overflow && !to->unwritten) linear_ill_formed(p, s->n, "is an index beyond 64 bits");
 }
 
 static void run_lanes(program *p, const step *s) {
-  const slot *to = &p->slots.at[s->to];
+  slot *to = &p->slots.at[s->to];
+  to->unwritten = NULL;
   for (unsigned i = 0; i < to->lanes; i++) {
     const slot *from = operand(p, s, s->kind == STEP_VECTORIZE ? i : 0);
+    take_unwritten(to, from);
     lanes_of(p, to)[i] = lanes_of(p, from)[s->kind == STEP_EXTRACT ? s->n->ints[0] : 0];
   }
 }
@@ -355,7 +400,7 @@ bool linear_run(program *p) {
     step *s = &p->steps.at[pc];
     switch (s->kind) {
     case STEP_OPEN:
-      s->limit = (int64_t)*lanes_of(p, operand(p, s, 0));
+      s->limit = (int64_t)*lanes_of(p, written_operand(p, s, 0));
       *lanes_of(p, &p->slots.at[s->to]) = 0;
       if (s->limit <= 0) pc = s->jump;
       break;

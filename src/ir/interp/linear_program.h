@@ -25,7 +25,12 @@ typedef struct storage {
 typedef struct slot {
   size_t at; /* position of its first lane in the table of values */
   uint16_t lanes;
-  bool invalid;     /* the address of no element */
+  bool invalid; /* the address of no element */
+  /* The load of an element that was not written, on which the value depends, NULL: none; and the
+     element. Such a value may be computed, as loads move out of loops that have no iteration, but
+     not be stored, nor decide anything. */
+  const struct step *unwritten;
+  size_t unwritten_at;
   uint32_t defined; /* serial of the loop in which it has a value, + 1; 0: not defined yet */
 } slot;
 
