@@ -5,7 +5,7 @@
      S = STAGE(v); for r { … S … }   →   for r { S = STAGE(v; pin r); … S … }
 
    The storage then lives for one iteration. A binder that reads a buffer which the kernel stores to
-   stays where it is. */
+   stays where it is, unless the loop has one iteration. */
 #include "laws/law_support.h"
 
 #include "ir/verify/verify_graph.h"
@@ -26,7 +26,9 @@ const node *law_sink(laws *l, const node *sink, const node *binder, const node *
   if (node_is_free_in(range, binder))
     return law_refuse(l, "the STAGE or FOLD runs inside the range already");
   if (range_kind_of(range) != KIND_LOOP) return law_refuse(l, "the range is not a loop");
-  if (law_reads_output(l, sink, binder)) return law_refuse(l, "the kernel writes to the buffer");
+  bool repeats = !node_is_bits(range_extent(range), 1);
+  if (repeats && law_reads_output(l, sink, binder))
+    return law_refuse(l, "the kernel writes to the buffer");
   const node *made = law_replace(l, sink, binder, binder_with_pin(l->g, binder, range));
   if (!is_well_formed(l, made))
     return law_refuse(

@@ -4,6 +4,7 @@
    when the kernel is launched; here a typical one is assumed. */
 #include "codegen/choose/choice.h"
 #include "codegen/choose/nest_analysis.h"
+#include "ir/index/write_once.h"
 #include "target/kernel_estimates.h"
 
 #include <math.h>
@@ -115,11 +116,24 @@ static size_t best_range(ir *g, const node_list *nest, double all, const node *s
   return best;
 }
 
+/** Moves FOLDs whose arrays a nest copies into its unit range, so that one thread runs them and the
+    arrays may lie in the output. */
+static const node *sink_placed_folds(choice *c, const node *sink, uint32_t out, const node *unit) {
+  for (size_t i = 0; i < stage_n_values(stage_of(sink->src[out])); i++) {
+    const node *fold = stage_placed_fold(c->laws.g, stage_of(sink->src[out]), i);
+    if (!fold || node_is_free_in(unit, fold)) continue;
+    const node *made = law_sink(&c->laws, sink, fold, unit);
+    if (made) sink = made;
+  }
+  return sink;
+}
+
 /** The kernel with an output's nest divided along the best legal range; where none is, along a unit
     range, so that one thread does all of it. The range is one that divides half of the work
    whatever the sizes are, else one that divides it at the likely sizes, else one that may divide
    it. NULL: laws refuse. */
-static const node *divide_nest(choice *c, const node *sink, const node *stage) {
+static const node *divide_nest(choice *c, const node *sink, uint32_t out) {
+  const node *stage = stage_of(sink->src[out]);
   bool tried[MOST_RANGES] = {false};
   const node *made, *changed, *unit;
   node_list nest = nest_with_stores(c, stage);
@@ -142,6 +156,7 @@ static const node *divide_nest(choice *c, const node *sink, const node *stage) {
     if (made) return made;
   }
   made = law_unit(&c->laws, sink, stage, &unit);
+  if (made) made = sink_placed_folds(c, made, out, unit);
   return made ? law_kind(&c->laws, made, unit, KIND_THREAD, &changed) : NULL;
 }
 
@@ -162,8 +177,7 @@ void choose_parallelise(choice *c) {
       MACHINE_PARALLEL_WORK_SHARE * most_kernel_operations(c) < MACHINE_FORK_JOIN_OPERATIONS)
     return;
   const node *sink = c->sink;
-  for (uint32_t i = 0; sink && i < sink->n_src; i++)
-    sink = divide_nest(c, sink, stage_of(sink->src[i]));
+  for (uint32_t i = 0; sink && i < sink->n_src; i++) sink = divide_nest(c, sink, i);
   for (uint32_t i = 0; sink && i < sink->n_src; i++) divides |= is_divided(stage_of(sink->src[i]));
   if (divides) c->sink = sink;
 }
