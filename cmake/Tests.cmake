@@ -254,6 +254,13 @@ set_target_properties(ref_backend PROPERTIES
 target_compile_definitions(ref_backend PRIVATE _POSIX_C_SOURCE=200809L)
 target_link_libraries(ref_backend PRIVATE tenon::tenon tenon_warnings Threads::Threads)
 
+# Processes that tests/group/test_group.py starts.
+add_executable(group_processes tests/group/processes.c)
+set_target_properties(group_processes PROPERTIES
+  RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+target_compile_definitions(group_processes PRIVATE _POSIX_C_SOURCE=200809L)
+target_link_libraries(group_processes PRIVATE tenon::tenon tenon_warnings m)
+
 file(GLOB found CONFIGURE_DEPENDS tests/*/test_*.sh tests/*/test_*.py tests/*/*/test_*.py)
 foreach(script IN LISTS found)
   get_filename_component(kind ${script} DIRECTORY)

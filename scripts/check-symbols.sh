@@ -9,8 +9,9 @@
 # --assertions: a build with assertions on, which may call __assert_fail.
 set -euo pipefail
 
-# Written once: when the first context opens, and when the first hash is computed.
-writable='process_registry|hash_process'
+# Written once: when the first context opens, and when the first hash is computed. MPI is one for a
+# process, whatever contexts it has.
+writable='process_registry|hash_process|mpi_process'
 
 ends='abort|exit|_exit|_Exit|quick_exit|raise|__assert_fail|__assert_perror_fail'
 ends+='|err|errx|verr|verrx|__chk_fail|__fortify_fail'

@@ -20,6 +20,7 @@ bench=(clang-14 libdnnl-dev libopenblas-dev python3-venv)
 llvm=(g++ llvm-19-dev)
 tests=(g++ clang-14 libclang-rt-14-dev llvm-14 clang-format-14 libcmocka-dev python3-venv z3)
 opencl=(ocl-icd-libopencl1 pocl-opencl-icd)
+mpi=(openmpi-bin)
 
 fail() { echo "setup: $*" >&2; exit 1; }
 
@@ -99,6 +100,8 @@ case $purpose in
     echo "setup: ${llvm[*]} cannot be installed: the LLVM module is left out, and its tests are skipped" >&2
   (install_packages "${opencl[@]}") ||
     echo "setup: ${opencl[*]} cannot be installed: tests of OpenCL are skipped" >&2
+  (install_packages "${mpi[@]}") ||
+    echo "setup: ${mpi[*]} cannot be installed: tests of groups of processes are skipped" >&2
   install_test_packages
   ;;
 --bench)

@@ -8,6 +8,7 @@
 #include <tenon/context.h>
 #include <tenon/device.h>
 #include <tenon/dtype.h>
+#include <tenon/group.h>
 #include <tenon/model.h>
 #include <tenon/ops.h>
 #include <tenon/plan.h>

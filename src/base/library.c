@@ -3,6 +3,7 @@
 #include "base/library.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 
 tn_status library_open(const library *l, void *addresses[], diag *d) {
   void *handle = dlopen(l->file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -10,7 +11,9 @@ tn_status library_open(const library *l, void *addresses[], diag *d) {
     return diag_set(d, TN_ERR_DEVICE, "%s is missing (%s): %s", l->what, dlerror(), l->hint);
   tn_status status = TN_OK;
   for (size_t i = 0; i < l->n_names && !status; i++) {
-    addresses[i] = dlsym(handle, l->names[i]);
+    bool is_variable = i >= l->n_names - l->n_variables;
+    addresses[i] = is_variable ? dlsym(RTLD_DEFAULT, l->names[i]) : NULL;
+    if (!addresses[i]) addresses[i] = dlsym(handle, l->names[i]);
     if (!addresses[i])
       status = diag_set(d, TN_ERR_DEVICE, "%s has no %s (%s needed): %s", l->what, l->names[i],
                         l->version, l->hint);

@@ -12,6 +12,8 @@ typedef struct library {
   const char *hint;    /* how to get it */
   const char *const *names;
   size_t n_names;
+  size_t n_variables; /* the last names: variables, whose addresses may be those of copies in a
+                         program that is linked against the library */
 } library;
 
 /** Opens a library, which the process keeps, and writes the addresses of its functions, in the

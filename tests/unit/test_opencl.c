@@ -43,7 +43,7 @@ static void libraries_that_are_missing(void **state) {
   void *at[2];
   diag d = {0};
   static const char *const names[] = {"malloc", "clGetNothing"};
-  library l = {"libmissing.so.7", "the loader", "OpenCL 9.9", "install it", names, 2};
+  library l = {"libmissing.so.7", "the loader", "OpenCL 9.9", "install it", names, 2, 0};
   assert_int_equal(library_open(&l, at, &d), TN_ERR_DEVICE);
   contains(d.text, "the loader is missing (libmissing.so.7");
   contains(d.text, "install it");

@@ -44,6 +44,7 @@ static const struct version_one {
     FIRST(tn_model_file_info, external),
     FIRST(tn_declared_port, is_weight),
     FIRST(tn_model_node, n_outputs),
+    FIRST(tn_group_desc, timeout),
 };
 #undef FIRST
 
