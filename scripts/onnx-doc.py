@@ -40,13 +40,13 @@ so in all versions, or in those that are named.
 ## What is refused
 
 - Types other than those of tensors here, which are {types}:
-  no strings, no complex numbers, no floats of 6 bits, no sparse tensors and maps. Elements of 4 and 2
+  no strings, no complex numbers, no floats of 6 bits, no maps, and sparse tensors in the file alone. Elements of 4 and 2
   bits have a byte each in memory, also those of inputs and outputs.
 - Sequences and optional values as inputs or outputs of the model, or in states of loops. Within the
   model they are resolved when it is imported: how many tensors they have, and places in them, follow
   from constants and shapes.
 - Of the table's attributes: an `antialias` of scales below 1/31 (linear) or 2/31 (cubic), or that
-  vary, `sparse_value`, `value_string` and `value_strings` of a Constant, a `sampling_ratio` of 0 of a RoiAlign, whose number of samples would
+  vary, `value_string` and `value_strings` of a Constant, a `sampling_ratio` of 0 of a RoiAlign, whose number of samples would
   depend on the regions, and a `stash_type` of a LayerNormalization or an RMSNormalization that is
   neither f32 (1) nor bf16 (16). A Dropout's third input, its `training_mode`, is an initializer, or
   an input (below).

@@ -158,7 +158,44 @@ static const node *find_tied_weight(const import *m, const onnx_tensor *t, dtype
 }
 
 /** Imports a constant tensor: a scalar as a CONST, so that rules can fold it, others as weights. */
+static value import_constant(import *m, const onnx_tensor *t);
+
+/** Raises unless the indices of a sparse tensor are inside of it. */
+static void check_indices(import *m, const onnx_tensor *t) {
+  size_t columns = t->indices->dims.n == 2 ? t->dims.n : 1;
+  for (size_t i = 0; i < t->indices->elements; i++) {
+    int64_t at = (int64_t)scalar_load(DT_I64, (const char *)t->indices->data + 8 * i);
+    int64_t size = columns > 1 || t->dims.n == 1 ? t->dims.at[i % columns] : (int64_t)t->elements;
+    if (at < 0 || at >= size)
+      diag_raise(m->b.diag, TN_ERR_FORMAT,
+                 "sparse tensor '%.200s': index %zu is %lld; it must be from 0 to %lld", t->name, i,
+                 (long long)at, (long long)size - 1);
+  }
+}
+
+/** Zeros with the values of a sparse tensor written at their places: dense once, as constants are.
+ */
+static value import_sparse(import *m, const onnx_tensor *t) {
+  builder *b = &m->b;
+  dtype type = check_dtype(m, (int)t->dtype, "constant", t->name);
+  check_rank(m, "constant", t->name, t->dims.n, TN_MAX_RANK);
+  sizes dense = {.rank = t->dims.n}, flat = {1, {ix_const(b->ir, (int64_t)t->elements)}};
+  for (size_t i = 0; i < t->dims.n; i++) dense.at[i] = ix_const(b->ir, t->dims.at[i]);
+  check_indices(m, t);
+  value at = import_constant(m, t->indices), values = import_constant(m, t->values);
+  bool is_linear = t->indices->dims.n == 1;
+  if (is_linear) {
+    sizes column = {2, {at.node->dims[0], ix_const(b->ir, 1)}};
+    at = build_reshape(b, at, &column);
+  }
+  value zeros =
+      build_expand(b, value_of(ir_const_bits(b->ir, type, 0)), is_linear ? &flat : &dense);
+  value y = build_scatter_nd(b, zeros, at, values, OP_SET);
+  return is_linear ? build_reshape(b, y, &dense) : y;
+}
+
 static value import_constant(import *m, const onnx_tensor *t) {
+  if (t->values) return import_sparse(m, t);
   arena *a = m->b.arena;
   dtype type = check_dtype(m, (int)t->dtype, "constant", t->name);
   check_rank(m, "constant", t->name, t->dims.n, WEIGHT_RANK_MAX);

@@ -567,6 +567,43 @@ def check_damage(library):
                                                 "ERR_DTYPE", "ERR_ARGUMENT", "ERR_IO"), e)
 
 
+def sparse(name, values, indices, dims):
+    return helper.make_sparse_tensor(numpy_helper.from_array(np.array(values, np.float32), name),
+                                     numpy_helper.from_array(np.array(indices, np.int64), "at"), dims)
+
+
+def check_sparse(library):
+    """Runs models with sparse constants, and refuses those with indices outside of them."""
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    flat, pairs = [0, 5, 11], [[0, 0], [1, 1], [2, 3]]
+    dense = np.zeros((3, 4), np.float32)
+    dense[0, 0], dense[1, 1], dense[2, 3] = 1, 2, 3
+
+    def of(*nodes, weights=()):
+        m = model(*nodes, inputs=ports(("x", FLOAT, [3, 4])))
+        m.graph.sparse_initializer.extend(weights)
+        return m.SerializeToString()
+
+    for indices in (flat, pairs):
+        w = sparse("w", [1, 2, 3], indices, [3, 4])
+        for source in (of(node("Add", "x w", "y"), weights=[w]),
+                       of(node("Constant", "", "w", sparse_value=w), node("Add", "x w", "y"))):
+            m = library.load(source)
+            y = m.run({"x": x})["y"]
+            check("a sparse constant", np.array_equal(y, x + dense), y)
+            m.free()
+    for what, w, *words in (
+            ("an index beyond", sparse("w", [1, 2], [0, 12], [3, 4]), "'w'", "index 1 is 12", "to 11"),
+            ("an index below", sparse("w", [1], [[0, -1]], [3, 4]), "'w'", "-1", "to 3"),
+            ("too few values", sparse("w", [1], [0, 1], [3, 4]), "sparse tensor 'w'", "[1]", "[2]"),
+            ("three coordinates", sparse("w", [1], [[0, 1, 2]], [3, 4]), "[1, 3]", "[n, 2]")):
+        try:
+            library.load(of(node("Add", "x w", "y"), weights=[w]))
+            check(what, False, "was loaded")
+        except Refused as e:
+            check(what, e.status == "ERR_FORMAT" and all(w in e.message for w in words), e)
+
+
 def check_binding(library):
     """Runs bindings with missing or wrong inputs."""
     m = library.load(model(node("Add", "x z", "y"), inputs=ports(
@@ -645,6 +682,7 @@ def main(build):
         check_nesting(library)
         check_command(Path(build).resolve(), folder)
         check_damage(library)
+        check_sparse(library)
         check_binding(library)
         check_network(library, folder)
     check("tn_close", library.close() == 0)

@@ -104,7 +104,8 @@ typedef struct onnx_external {
 /** A constant tensor. Its data is row-major and little-endian, at any alignment; elements of 4
     and 2 bits are unpacked, to a byte each; those of 6 are packed from the lowest bit up; a bool is
    a byte, true unless 0. */
-typedef struct onnx_tensor {
+typedef struct onnx_tensor onnx_tensor;
+struct onnx_tensor {
   const char *name;
   onnx_dtype dtype;
   onnx_ints dims;  /* each ≥ 0; none: a scalar */
@@ -115,7 +116,10 @@ typedef struct onnx_tensor {
   VEC(onnx_bytes) strings; /* the elements of a string tensor */
   onnx_external *external; /* NULL: in the model file */
   bool is_computed;        /* by an importer: the data lives no longer than the import */
-} onnx_tensor;
+  /* Of a sparse tensor, which has no data of its own: n values, and their places, i64, of shape [n]
+     in row-major order or [n, rank]; NULL: it is dense. */
+  const onnx_tensor *values, *indices;
+};
 
 /** A dimension of a value: a number, a parameter's name, or neither. */
 typedef struct onnx_dim {
@@ -157,7 +161,7 @@ typedef struct onnx_attribute {
   float f;
   int64_t i;
   onnx_bytes s;
-  onnx_tensor *t; /* not NULL for a tensor without ref_name; likewise g and tp */
+  onnx_tensor *t; /* not NULL for a tensor or sparse tensor without ref_name; likewise g and tp */
   onnx_graph *g;
   onnx_type *tp;
   VEC(float) floats;
@@ -219,7 +223,7 @@ void onnx_unpack_elements(onnx_tensor *t, arena *a);
 /** Parses a model in memory, which must outlive it. `a` must raise in `d`. External data is checked
     for form, not opened. On failure *out is NULL, and the arena holds garbage. Fails with
     TN_ERR_FORMAT for damaged and other files, naming the graph, node, tensor or byte; with
-    TN_ERR_UNSUPPORTED for other IR versions, sparse tensors, unknown element types and graphs or
+    TN_ERR_UNSUPPORTED for other IR versions, sparse values, unknown element types and graphs or
    types nested deeper than ONNX_NESTING_MAX. Uses memory proportional to `n`. */
 tn_status onnx_parse_model(onnx_model **out, const void *bytes, size_t n, arena *a, diag *d);
 

@@ -50,6 +50,7 @@ struct frame {
     onnx_NodeProto node;
     onnx_OperatorSetIdProto opset;
     onnx_StringStringEntryProto pair;
+    onnx_SparseTensorProto sparse;
     onnx_TensorProto tensor;
     onnx_TensorShapeProto shape;
     onnx_TensorShapeProto_Dimension dim;

@@ -163,8 +163,11 @@ static void attribute_field(frame *f, pb_istream_t *in, uint32_t tag) {
     frame_read_item(f, in, &type_message, &to->types, (onnx_type){.kind = ONNX_TYPE_NONE});
     break;
   case onnx_AttributeProto_sparse_tensor_tag:
+    if (to->t) frame_fail(f, TN_ERR_FORMAT, "has two tensors");
+    to->t = frame_read_sparse_tensor(f, in, NOT_LISTED);
+    break;
   case onnx_AttributeProto_sparse_tensors_tag:
-    frame_fail(f, TN_ERR_UNSUPPORTED, "sparse tensors are not supported");
+    frame_fail(f, TN_ERR_UNSUPPORTED, "lists of sparse tensors are not supported");
   }
 }
 
@@ -180,7 +183,8 @@ static const char *attribute_type_name(int type) {
 /** True if a required value is missing; zeros and empty lists may be omitted. */
 static bool lacks_value(const onnx_attribute *a) {
   switch (a->type) {
-  case ONNX_ATTRIBUTE_TENSOR: return !a->t;
+  case ONNX_ATTRIBUTE_TENSOR: return !a->t || a->t->values;
+  case ONNX_ATTRIBUTE_SPARSE_TENSOR: return !a->t || !a->t->values;
   case ONNX_ATTRIBUTE_GRAPH: return !a->g;
   case ONNX_ATTRIBUTE_TYPE: return !a->tp;
   default: return false;
@@ -197,8 +201,8 @@ static void check_attribute(frame *f) {
   to->type = (onnx_attribute_type)type;
   to->f = f->pb.attribute.f;
   to->i = f->pb.attribute.i;
-  if (type == ONNX_ATTRIBUTE_SPARSE_TENSOR || type == ONNX_ATTRIBUTE_SPARSE_TENSORS)
-    frame_fail(f, TN_ERR_UNSUPPORTED, "sparse tensors are not supported");
+  if (type == ONNX_ATTRIBUTE_SPARSE_TENSORS)
+    frame_fail(f, TN_ERR_UNSUPPORTED, "lists of sparse tensors are not supported");
   if (!*to->ref_name && lacks_value(to))
     frame_fail(f, TN_ERR_FORMAT, "has no %s", attribute_type_name(type));
 }
@@ -253,7 +257,8 @@ static void graph_field(frame *f, pb_istream_t *in, uint32_t tag) {
   case onnx_GraphProto_output_tag: add_value(f, in, &to->outputs); break;
   case onnx_GraphProto_value_info_tag: add_value(f, in, &to->values); break;
   case onnx_GraphProto_sparse_initializer_tag:
-    frame_fail(f, TN_ERR_UNSUPPORTED, "sparse initializers are not supported; make them dense");
+    frame_add_sparse_tensor(f, in, &to->initializers);
+    break;
   }
 }
 

@@ -1,6 +1,7 @@
 /* Parser of ONNX TensorProto: element types, the fields that may hold elements (raw, typed or
    external), and their conversion to packed little-endian bytes. raw_data stays in the file;
-   elements of typed fields are copied to the arena. */
+   elements of typed fields are copied to the arena. A sparse tensor (SparseTensorProto) is a tensor
+   of values and one of their indices. */
 #include "formats/onnx/file/parse_tensor.h"
 
 #include <stdio.h>
@@ -343,6 +344,58 @@ onnx_tensor *frame_read_tensor(frame *f, pb_istream_t *in, size_t index) {
 
 void frame_add_tensor(frame *f, pb_istream_t *in, onnx_tensors *list) {
   onnx_tensor *t = frame_read_tensor(f, in, list->n);
+  vec_push(f->reader->arena, list, t);
+}
+
+/* Sparse tensors. */
+
+static void sparse_field(frame *f, pb_istream_t *in, uint32_t tag) {
+  onnx_tensor *to = f->to;
+  switch (tag) {
+  case onnx_SparseTensorProto_values_tag:
+    to->values = frame_read_tensor(f, in, NOT_LISTED);
+    f->name = to->name = to->values->name;
+    break;
+  case onnx_SparseTensorProto_indices_tag:
+    to->indices = frame_read_tensor(f, in, NOT_LISTED);
+    break;
+  case onnx_SparseTensorProto_dims_tag: frame_add_ints(f, in, &to->dims); break;
+  }
+}
+
+static void check_sparse_tensor(frame *f) {
+  onnx_tensor *to = f->to;
+  if (!to->values || !to->indices)
+    frame_fail(f, TN_ERR_FORMAT, "has no %s", to->values ? "indices" : "values");
+  to->dtype = to->values->dtype;
+  compute_size(f, to);
+  if (to->dtype == ONNX_STRING)
+    frame_fail(f, TN_ERR_UNSUPPORTED, "sparse tensors of strings are not supported");
+  const onnx_ints *n = &to->values->dims, *at = &to->indices->dims;
+  bool fits = to->dims.n && n->n == 1 && (at->n == 1 || at->n == 2) && at->at[0] == n->at[0];
+  if (fits && at->n == 2) fits = at->at[1] == (int64_t)to->dims.n;
+  if (!fits || to->indices->dtype != ONNX_I64)
+    frame_fail(f, TN_ERR_FORMAT,
+               "has values of shape %s and %s indices of shape %s for shape %s, expected values of "
+               "shape [n] and i64 indices of shape [n] or [n, %zu]",
+               write_shape(n).at, onnx_dtype_name(to->indices->dtype), write_shape(at).at,
+               write_shape(&to->dims).at, to->dims.n);
+}
+
+static const frame_message sparse_message = {.fields = onnx_SparseTensorProto_fields,
+                                             .kind = "sparse tensor",
+                                             .field = sparse_field,
+                                             .check = check_sparse_tensor};
+
+onnx_tensor *frame_read_sparse_tensor(frame *f, pb_istream_t *in, size_t index) {
+  onnx_tensor *t = arena_calloc(f->reader->arena, 1, sizeof *t);
+  t->name = "";
+  frame_read_message(f, in, &sparse_message, t, index);
+  return t;
+}
+
+void frame_add_sparse_tensor(frame *f, pb_istream_t *in, onnx_tensors *list) {
+  onnx_tensor *t = frame_read_sparse_tensor(f, in, list->n);
   vec_push(f->reader->arena, list, t);
 }
 

@@ -19,6 +19,7 @@ void onnx_Constant(onnx_call *c) {
     onnx_fail(c, TN_ERR_FORMAT, "the node has %zu attributes, expected exactly one, the value",
               c->node->attributes.n);
   switch (a->type) {
+  case ONNX_ATTRIBUTE_SPARSE_TENSOR:
   case ONNX_ATTRIBUTE_TENSOR: c->outputs[0] = onnx_constant_tensor(c, a->t); break;
   case ONNX_ATTRIBUTE_INT: c->outputs[0] = value_of(ir_const_int(b->ir, DT_I64, a->i)); break;
   case ONNX_ATTRIBUTE_FLOAT: c->outputs[0] = value_of(ir_const(b->ir, DT_F32, (double)a->f)); break;
