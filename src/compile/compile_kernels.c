@@ -583,12 +583,37 @@ static void await_others(compilation *c) {
   }
 }
 
+/** Drops code that was found on disk and that the device rejects, as after a change of its driver;
+    false for other code, and for other failures to load it. */
+static bool drop_rejected(compilation *c, request *r, tn_status status) {
+  if (status != TN_ERR_FORMAT && status != TN_ERR_COMPILE) return false;
+  if (!kernel_cache_forget(c->cache, r->kernel)) return false;
+  if (c->disk) disk_cache_reject(c->disk, &r->key, "no code that the device loads");
+  kernel_cache_release(c->cache, r->kernel);
+  r->kernel = NULL;
+  diag_clear(c->diag);
+  return true;
+}
+
+static tn_status load_kernel(compilation *c, size_t i) {
+  return kernel_cache_load_program(c->cache, c->work.requests[i].kernel, c->target->device,
+                                   &c->work.programs[i], c->diag);
+}
+
+/** Loads the programs of all kernels; those of rejected code are compiled again, once. */
 static void load_programs(compilation *c) {
   const work *w = &c->work;
+  size_t dropped = 0;
+  for (size_t i = 0; i < w->n; i++) {
+    tn_status status = load_kernel(c, i);
+    if (!status) continue;
+    if (!drop_rejected(c, &w->requests[i], status)) diag_rethrow(c->diag);
+    dropped++;
+  }
+  if (!dropped) return;
+  await_others(c);
   for (size_t i = 0; i < w->n; i++)
-    if (kernel_cache_load_program(c->cache, w->requests[i].kernel, c->target->device,
-                                  &w->programs[i], c->diag))
-      diag_rethrow(c->diag);
+    if (!w->programs[i] && load_kernel(c, i)) diag_rethrow(c->diag);
 }
 
 /* Compilations. */
@@ -675,8 +700,14 @@ static void find_all(void *arg) {
     if (r->claimed && c->disk) find_on_disk(c, r);
     if (r->claimed || !r->kernel) return;
   }
-  load_programs(c);
   w->is_found = true;
+  for (size_t i = 0; i < w->n; i++) {
+    tn_status status = load_kernel(c, i);
+    if (!status) continue;
+    if (!drop_rejected(c, &w->requests[i], status)) diag_rethrow(c->diag);
+    w->is_found = false;
+  }
+  if (!w->is_found) return;
   for (size_t i = 0; i < w->n; i++) {
     const program_record record = program_record_of(w->programs[i]);
     w->is_found = w->is_found && has_same_launch(w->requests[i].record, &record);

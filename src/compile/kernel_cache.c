@@ -22,6 +22,7 @@ typedef struct code {
   size_t kernels, in_use; /* that are in the cache; and not idle */
   atomic_size_t owners;   /* kernels that are not freed */
   tn_code_kind kind;
+  bool is_found;        /* on disk */
   size_t bytes, charge; /* charge: with its modules, each as large as the code it was loaded from */
   module *modules;
   char data[];
@@ -41,7 +42,8 @@ typedef struct cache_entry {
   size_t key_bytes;
   unsigned number; /* among kernels of the same hash */
   char symbol[48]; /* the name of its function, of hash and number */
-  bool is_published, is_of_background, is_trial;
+  bool is_published, is_of_background;
+  bool is_hidden;        /* lookups do not find it; it is dropped with its last reference */
   size_t references;     /* lookups and compilations; and one for each program with references */
   kernel *next;          /* after removal, in the list of kernels to be freed */
   kernel *newer, *older; /* in the list of idle kernels */
@@ -196,7 +198,7 @@ static void evict(kernel_cache *c, size_t most, size_t bytes, kernel **removed) 
 
 static void release_kernel(kernel_cache *c, kernel *k, kernel **removed) {
   if (--k->entry.references) return;
-  if (k->entry.is_published && !k->entry.is_trial) {
+  if (k->entry.is_published && !k->entry.is_hidden) {
     link_idle(c, k);
     evict(c, c->most, c->most_bytes, removed);
   } else {
@@ -249,7 +251,7 @@ static bool evict_idle(kernel_cache *c) {
 static bool has_key(const void *entry, const void *wanted) {
   const kernel *k = entry;
   const cache_key *key = wanted;
-  return !k->entry.is_trial && k->entry.hash[1] == key->hash[1] &&
+  return !k->entry.is_hidden && k->entry.hash[1] == key->hash[1] &&
          k->entry.key_bytes == key->bytes && !memcmp(k->entry.key, key->data, key->bytes);
 }
 
@@ -344,7 +346,7 @@ tn_status kernel_cache_lookup(kernel_cache *c, const cache_key *key, unsigned fl
   tn_status status = retain_or_claim(c, &k, key, result, d);
   if (status == TN_OK && *result == KERNEL_CACHE_CLAIMED) {
     k->entry.is_of_background = flags & KERNEL_CACHE_BACKGROUND;
-    k->entry.is_trial = flags & KERNEL_CACHE_TRIAL;
+    k->entry.is_hidden = flags & KERNEL_CACHE_TRIAL;
   }
   *out = status || *result == KERNEL_CACHE_PENDING ? NULL : k;
   mutex_unlock(&c->lock);
@@ -420,7 +422,7 @@ static code *copy_code(kernel_cache *c, const tn_code *from, const found_code *f
     return NULL;
   }
   if (m) *m = (module){.device = found->device, .handle = found->module};
-  *copy = (code){.kind = from->kind, .bytes = from->bytes, .modules = m};
+  *copy = (code){.kind = from->kind, .is_found = found != NULL, .bytes = from->bytes, .modules = m};
   memcpy(copy->data, from->data, from->bytes);
   copy->data[from->bytes] = 0;
   return copy;
@@ -446,6 +448,14 @@ tn_status kernel_cache_publish(kernel_cache *c, const compiled_kernel compiled[]
   condition_broadcast(&c->changed);
   mutex_unlock(&c->lock);
   return TN_OK;
+}
+
+bool kernel_cache_forget(kernel_cache *c, kernel *k) {
+  mutex_lock(&c->lock);
+  bool is_found = k->code && k->code->is_found;
+  k->entry.is_hidden = k->entry.is_hidden || is_found;
+  mutex_unlock(&c->lock);
+  return is_found;
 }
 
 /* Loading; under `loading`. */

@@ -89,6 +89,10 @@ tn_status kernel_cache_publish(kernel_cache *c, const compiled_kernel compiled[]
     it look it up anew. */
 void kernel_cache_release(kernel_cache *c, kernel *k);
 
+/** Has no lookup find a kernel any more, to which the caller has a reference: it goes with its last
+    one. False, and changes nothing, if its code was compiled just now and not found on disk. */
+bool kernel_cache_forget(kernel_cache *c, kernel *k);
+
 /** The program of a published kernel on a device, loaded if it was not, with a reference. If there
     is no memory to load it, evicts all idle kernels and tries once more. */
 tn_status kernel_cache_load_program(kernel_cache *c, kernel *k, tn_device *device,

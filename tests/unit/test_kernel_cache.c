@@ -21,8 +21,14 @@ enum { KERNELS = 3000, MARK = 0x5eed1234, TOGETHER = 4, ENTRY_BYTES = 35 };
 /** The CPU's backend, with counters and failures added. */
 static tn_backend backend;
 static atomic_size_t loaded, most_loaded, loads; /* loads: total */
+static tn_status failing[2];                     /* the next loads fail so, each once */
 
 static tn_status counting_load(void *device, const tn_code *code, void **module, tn_failure *f) {
+  tn_status next = failing[0];
+  if (next) {
+    failing[0] = failing[1], failing[1] = TN_OK;
+    return tn_fail(f, next, "the driver rejects the code");
+  }
   if (atomic_fetch_add(&loaded, 1) >= most_loaded) {
     atomic_fetch_sub(&loaded, 1);
     return tn_fail(f, TN_ERR_MEMORY, "no room for a module");
@@ -353,6 +359,33 @@ static void found_code_is_loaded_once(void **state) {
   assert_int_equal(found.bytes, compiled.bytes); /* the module counts once here too */
 }
 
+static void count_remark(void *user, const char *text) {
+  (void)text;
+  ++*(int *)user;
+}
+
+/** Code on disk that loads for want of nothing but memory, and then not at all, as after a change
+    of a driver, is dropped and compiled again. */
+static void rejected_code_is_compiled_again(void **state) {
+  fixture *f = *state;
+  disk_cache *disk;
+  size_t n_loads;
+  int n_remarks = 0;
+  char *folder = temporary_folder(&f->arena);
+  assert_true(disk_cache_open(&disk, folder, count_remark, &n_remarks, &mem_system));
+  assert_int_equal(find_two(f, disk, &n_loads).compiled, 2);
+  failing[0] = TN_ERR_MEMORY, failing[1] = TN_ERR_FORMAT;
+  kernel_cache_stats again = find_two(f, disk, &n_loads);
+  assert_int_equal(again.found, 2);
+  assert_true(again.compiled > 0);
+  assert_int_equal(failing[0], TN_OK);
+  assert_true(n_remarks > 0);
+  kernel_cache_stats found = find_two(f, disk, &n_loads);
+  disk_cache_close(disk);
+  assert_int_equal(temporary_remove(&f->arena, folder), 0);
+  assert_int_equal(found.compiled, 0);
+}
+
 /* Exhausted memory. */
 
 static void idle_kernels_make_room(void **state) {
@@ -627,6 +660,7 @@ int main(void) {
                                      TEST(nobody_waits_for_the_background),
                                      TEST(trials_are_not_kept),
                                      TEST(found_code_is_loaded_once),
+                                     TEST(rejected_code_is_compiled_again),
                                      TEST(idle_kernels_make_room),
                                      TEST(mappings_run_out),
                                      TEST(threads_share_a_small_cache),
