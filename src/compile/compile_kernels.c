@@ -327,9 +327,6 @@ static void generate_code(source_task *t) {
   tn_status s = diag_catch(d, generate_body, t);
   if (t->passes != c->ir) ir_free(t->passes);
   if (s != TN_OK) diag_rethrow(d);
-#ifdef TENON_VERIFY
-  program_node_check(r->ir, r->program);
-#endif
 }
 
 static void check_scratch(diag *d, const tn_capabilities *caps, tn_program_spec *s) {
@@ -348,6 +345,7 @@ static void render_source(source_task *task) {
   tn_output *output = &task->maker->output;
   arena *a = ir_arena(r->ir);
   diag *d = ir_diag(r->ir);
+  program_node_check(r->ir, r->program);
   program_spec_derive(r->ir, r->program, s);
   check_scratch(d, &t->caps, s);
   s->entry = r->kernel ? kernel_entry_name(r->kernel) : "kernel"; /* another thread compiles it */

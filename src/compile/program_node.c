@@ -47,11 +47,7 @@ static const node *append_text_stage(ir *g, const node *program, uint32_t count,
   const node *src[5];
   memcpy(src, program->src, count * sizeof *src);
   src[count] = ir_make(g, &(node_spec){.op = o, .dtype = DT_VOID, .text = text, .n_text = bytes});
-  const node *made = ir_node(g, OP_PROGRAM, DT_VOID, src, count + 1, NULL, 0);
-#ifdef TENON_VERIFY
-  program_node_check(g, made);
-#endif
-  return made;
+  return ir_node(g, OP_PROGRAM, DT_VOID, src, count + 1, NULL, 0);
 }
 
 const node *program_node_source(ir *g, const node *program, const char *source, size_t bytes) {

@@ -10,8 +10,7 @@
     kernel. */
 void program_node_check(ir *g, const node *program);
 
-/** The PROGRAM with the next stage. Raises TN_ERR_INTERNAL if that is another stage, or empty; with
-    TENON_VERIFY also as program_node_check does. */
+/** The PROGRAM with the next stage. Raises TN_ERR_INTERNAL if that is another stage, or empty. */
 const node *program_node_source(ir *g, const node *program, const char *source, size_t bytes);
 const node *program_node_binary(ir *g, const node *program, const void *code, size_t bytes);
 

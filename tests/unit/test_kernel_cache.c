@@ -386,6 +386,28 @@ static void rejected_code_is_compiled_again(void **state) {
   assert_int_equal(found.compiled, 0);
 }
 
+/* Stages. */
+
+/** A linear form that is not well-formed reaches no renderer, in any build. */
+static void broken_programs_are_not_rendered(void **state) {
+  fixture *f = *state;
+  tn_ir *ir;
+  compile_options o = {0};
+  tn_program *p = NULL;
+  assert_int_equal(tn_ir_open(NULL, &ir), TN_OK);
+  const node *right = sample_program(ir, "CPU", "broken", 2), *parts[3];
+  assert_non_null(right);
+  for (int i = 0; i < 3; i++) parts[i] = right->src[i];
+  parts[2] = ir_node(ir, OP_LINEAR, DT_VOID, parts[2]->src + 1, parts[2]->n_src - 1, NULL, 0);
+  const node *wrong = ir_node(ir, OP_PROGRAM, DT_VOID, parts, 3, NULL, 0);
+  assert_int_equal(device_target_find(f->device, NULL, &o.target, &f->diag), TN_OK);
+  assert_int_equal(compile_kernels(&o, ir, &wrong, 1, &p, &f->diag), TN_ERR_INTERNAL);
+  if (!strstr(f->diag.text, "a source is not listed above")) fail_msg("%s", f->diag.text);
+  assert_null(p);
+  assert_int_equal(kernel_cache_get_stats(f->cache).kernels, 0);
+  tn_ir_close(ir);
+}
+
 /* Exhausted memory. */
 
 static void idle_kernels_make_room(void **state) {
@@ -661,6 +683,7 @@ int main(void) {
                                      TEST(trials_are_not_kept),
                                      TEST(found_code_is_loaded_once),
                                      TEST(rejected_code_is_compiled_again),
+                                     TEST(broken_programs_are_not_rendered),
                                      TEST(idle_kernels_make_room),
                                      TEST(mappings_run_out),
                                      TEST(threads_share_a_small_cache),
