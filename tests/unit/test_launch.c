@@ -97,6 +97,10 @@ static void computes(void **state) {
   assert_int_equal(value(f, ir_op1(f->ir, OP_NEG, n), 9), -9);
   assert_int_equal(value(f, ir_op1(f->ir, OP_ABS, n), -9), 9);
   assert_int_equal(value(f, ir_cast(f->ir, n, DT_I32), 77), 77);
+  const node *small = ir_cast(f->ir, n, DT_I8), *byte = ir_bitcast(f->ir, small, DT_U8);
+  assert_int_equal(value(f, byte, -1), 255);
+  assert_int_equal(value(f, ir_bitcast(f->ir, byte, DT_I8), -128), -128);
+  assert_int_equal(value(f, ir_bitcast(f->ir, n, DT_U64), 7), 7);
   assert_int_equal(value(f, five, 0), 5);
   assert_int_equal(value(f, NULL, 0), 1);
 }
@@ -162,6 +166,8 @@ static void tells_types_that_are_too_small(void **state) {
   const node *n = n_var(f, DT_I64);
   refused(f, ir_cast(f->ir, n, DT_I8), 300, "a launch size is 300, which does not fit in type i8");
   refused(f, ir_cast(f->ir, n, DT_U32), -1, "a launch size is -1, which does not fit in type u32");
+  refused(f, ir_bitcast(f->ir, n, DT_U64), -1,
+          "a launch size is -1, which does not fit in type u64");
   const node *small = ir_cast(f->ir, n, DT_I32);
   refused(f, ir_op2(f->ir, OP_MUL, small, small), 65536,
           "a launch size is 4294967296, which does not fit in type i32");
@@ -175,6 +181,8 @@ static void tells_what_is_no_size(void **state) {
                 "the constant 18446744073709551615 overflows a launch size");
   refused_early(f, ir_cast(f->ir, n, DT_F32),
                 "a launch size has type f32, expected an integer type");
+  refused_early(f, ir_bitcast(f->ir, n, DT_F64),
+                "a launch size has type f64, expected an integer type");
   refused_early(f, ir_op2(f->ir, OP_XOR, n, n),
                 "a launch size uses xor, which is not supported in sizes");
   refused_early(f, var(f, DT_I64, "heads", 1, 8), "variable heads of a launch size has no value");

@@ -25,7 +25,8 @@ typedef enum term_kind {
   TERM_MIN,
   TERM_NEG,
   TERM_ABS,
-  TERM_COPY
+  TERM_COPY,
+  TERM_BITCAST
 } term_kind;
 
 /** One operation on the results of earlier terms, or a leaf. */
@@ -102,10 +103,11 @@ static bool find_kind(op o, term_kind *kind) {
   static const struct {
     op op;
     term_kind kind;
-  } table[] = {{OP_ADD, TERM_ADD},   {OP_SUB, TERM_SUB},   {OP_MUL, TERM_MUL},
-               {OP_MOD, TERM_MOD},   {OP_CDIV, TERM_CDIV}, {OP_FLOORDIV, TERM_FLOORDIV},
-               {OP_CMOD, TERM_CMOD}, {OP_MAX, TERM_MAX},   {OP_MIN, TERM_MIN},
-               {OP_NEG, TERM_NEG},   {OP_ABS, TERM_ABS},   {OP_CAST, TERM_COPY}};
+  } table[] = {{OP_ADD, TERM_ADD},        {OP_SUB, TERM_SUB},   {OP_MUL, TERM_MUL},
+               {OP_MOD, TERM_MOD},        {OP_CDIV, TERM_CDIV}, {OP_FLOORDIV, TERM_FLOORDIV},
+               {OP_CMOD, TERM_CMOD},      {OP_MAX, TERM_MAX},   {OP_MIN, TERM_MIN},
+               {OP_NEG, TERM_NEG},        {OP_ABS, TERM_ABS},   {OP_CAST, TERM_COPY},
+               {OP_BITCAST, TERM_BITCAST}};
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)
     if (table[i].op == o) {
       *kind = table[i].kind;
@@ -202,7 +204,7 @@ static launch_term read_term(deserialiser *r, size_t at, const char *const names
   bool is_value = v[0] == TERM_VALUE, is_number = v[0] == TERM_CONST;
   dtype_class cls = v[1] < DT_LIMIT ? dtype_facts_of((int)v[1])->cls : DC_NONE;
   uint64_t operands = is_number ? UINT64_MAX : is_value ? n_names : at;
-  if (v[0] > TERM_COPY || cls == DC_NONE || cls == DC_FLOAT || v[2] >= operands ||
+  if (v[0] > TERM_BITCAST || cls == DC_NONE || cls == DC_FLOAT || v[2] >= operands ||
       (!is_value && v[3] >= operands))
     r->failed = true;
   if (r->failed) return (launch_term){0};
@@ -269,6 +271,14 @@ static tn_status eval_division(const launch_term *s, int64_t a, int64_t b, int64
   return TN_OK;
 }
 
+/** The number whose bits in type `t` are the low bits of `a`. A u64 beyond int64_t stays negative,
+    and does not fit. */
+static int64_t reinterpret(dtype t, int64_t a) {
+  unsigned above = 64 - 8 * (unsigned)dtype_bytes(t);
+  uint64_t high = (uint64_t)a << above;
+  return dtype_is_signed(t) ? (int64_t)high >> above : (int64_t)(high >> above);
+}
+
 static tn_status eval_operation(const launch_term *s, int64_t a, int64_t b, int64_t *r, diag *d) {
   switch (s->kind) {
   case TERM_ADD: return __builtin_add_overflow(a, b, r) ? fail_overflow(d, a, "+", b) : TN_OK;
@@ -281,6 +291,7 @@ static tn_status eval_operation(const launch_term *s, int64_t a, int64_t b, int6
     *r = a;
     return a < 0 && __builtin_sub_overflow(0, a, r) ? fail_overflow(d, 0, "-", a) : TN_OK;
   case TERM_COPY: *r = a; return TN_OK;
+  case TERM_BITCAST: *r = reinterpret(s->dtype, a); return TN_OK;
   default: return eval_division(s, a, b, r, d);
   }
 }
