@@ -10,6 +10,7 @@
 #include "device/memory/buffer.h"
 #include "device/memory/span.h"
 #include "device/opencl/opencl_backend.h"
+#include "device/opencl/opencl_device.h"
 #include "support/opencl_kernels.h"
 
 #include <inttypes.h>
@@ -307,6 +308,39 @@ static void marks_are_waited_for_and_timed(void **state) {
   opencl_backend.free(k.device->state, memory, BYTES);
 }
 
+/* Losses. */
+
+static cl_status no_marker(cl_queue queue, uint32_t n, const cl_event *events, cl_event *event) {
+  (void)queue, (void)n, (void)events, (void)event;
+  return -36;
+}
+
+/** Advice of the driver's leaves a device usable; only one that then fails its trial is lost. */
+static void notifications_are_tried(void **state) {
+  (void)state;
+  const tn_stream_functions *s = opencl_backend.streams;
+  opencl_device *v = k.device->state;
+  void *stream, *mark;
+  tn_failure *f = &k.diag.failure;
+  ok(s->open(v, TN_QUEUE_COMPUTE, &stream, f));
+  opencl_note("the work group is small", NULL, 0, v);
+  ok(s->enqueue(stream, NULL, 0, f));
+  ok(s->mark(stream, false, &mark, f));
+  opencl_note("the work group is still small", NULL, 0, v);
+  ok(s->sync(mark, -1, f));
+  opencl_api own = v->cl;
+  v->cl.EnqueueMarkerWithWaitList = no_marker;
+  ok(s->enqueue(stream, NULL, 0, f)); /* nothing was noted since */
+  opencl_note("the work group hangs", NULL, 0, v);
+  assert_int_equal(s->enqueue(stream, NULL, 0, f), TN_ERR_DEVICE);
+  contains(f->text, "was lost");
+  v->cl = own;
+  assert_int_equal(s->sync(mark, -1, f), TN_ERR_DEVICE);
+  atomic_store(&v->is_lost, false);
+  s->mark_free(mark);
+  s->free(stream);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(libraries_that_are_missing),
@@ -319,6 +353,7 @@ int main(void) {
       cmocka_unit_test(too_much_memory_is_refused),
       cmocka_unit_test(devices_that_are_not_there),
       cmocka_unit_test(marks_are_waited_for_and_timed),
+      cmocka_unit_test(notifications_are_tried),
   };
   if (!opencl_kernels_open(&k)) {
     printf("SKIPPED: no OpenCL device (on Debian: apt install pocl-opencl-icd "

@@ -101,6 +101,7 @@ static void ask_facts(const opencl_api *cl, opencl_facts *k) {
   if (sizes[0] && sizes[0] < k->workers) k->workers = sizes[0];
   ask(cl, k, CL_DEVICE_SINGLE_FP_CONFIG, &rounding, sizeof rounding);
   ask(cl, k, CL_DEVICE_DOUBLE_FP_CONFIG, &doubles, sizeof doubles);
+  k->has_subnormals = rounding & CL_FP_DENORM;
   k->is_rounded = rounding & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
   k->has_double = doubles != 0;
 }

@@ -29,8 +29,9 @@ static tn_status opencl_probe(int32_t index, tn_output *about, uint64_t *bytes, 
   tn_status status = opencl_device_find(index, &cl, &k, f);
   if (status) return status;
   char text[512];
-  int n = snprintf(text, sizeof text, "%s, OpenCL %d.%d (%s %s)", k.name, k.version / 10,
-                   k.version % 10, k.platform_name, k.driver);
+  int n = snprintf(text, sizeof text, "%s, OpenCL %d.%d (%s %s)%s", k.name, k.version / 10,
+                   k.version % 10, k.platform_name, k.driver,
+                   k.has_subnormals ? "" : ", without subnormal numbers");
   tn_output_add(about, text, (size_t)n);
   *bytes = k.bytes;
   return TN_OK;
@@ -46,10 +47,40 @@ static void list_lacking(const char *names[OP_LIMIT + 1]) {
   names[n] = NULL;
 }
 
-/** Called by the driver when something that runs fails. */
-static void note_failure(const char *text, const void *data, size_t bytes, void *user) {
+/* Losses. Drivers also notify of matters that are no failures, and say in no regular form which it
+   is: a notification only has the device tried. */
+
+void opencl_note(const char *text, const void *data, size_t bytes, void *device) {
   (void)text, (void)data, (void)bytes;
-  atomic_store(&((opencl_device *)user)->is_lost, true);
+  atomic_fetch_add(&((opencl_device *)device)->noted, 1);
+}
+
+/** True if the device is available and does what it is given. */
+static bool passes_trial(const opencl_device *v) {
+  uint32_t available = 0;
+  cl_event event = NULL;
+  cl_status state = 0;
+  cl_status s =
+      v->cl.GetDeviceInfo(v->facts.id, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
+  if (s || !available) return false;
+  s = v->cl.EnqueueMarkerWithWaitList(v->mappings, 0, NULL, &event);
+  if (s) return false;
+  s = v->cl.WaitForEvents(1, &event);
+  if (!s)
+    s = v->cl.GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+  v->cl.ReleaseEvent(event);
+  return !s && state >= 0;
+}
+
+bool opencl_is_lost(opencl_device *v) {
+  if (atomic_load(&v->tried) != atomic_load(&v->noted)) {
+    mutex_lock(&v->lock);
+    unsigned noted = atomic_load(&v->noted);
+    if (atomic_load(&v->tried) != noted && !passes_trial(v)) atomic_store(&v->is_lost, true);
+    atomic_store(&v->tried, noted);
+    mutex_unlock(&v->lock);
+  }
+  return atomic_load(&v->is_lost);
 }
 
 static void opencl_close(void *device) {
@@ -63,7 +94,7 @@ static void opencl_close(void *device) {
 
 static tn_status open_context(opencl_device *v, tn_failure *f) {
   cl_status s = 0;
-  v->context = v->cl.CreateContext(NULL, 1, &v->facts.id, note_failure, v, &s);
+  v->context = v->cl.CreateContext(NULL, 1, &v->facts.id, opencl_note, v, &s);
   if (!v->context) return opencl_fail(v, "clCreateContext", s, TN_ERR_DEVICE, f);
   v->mappings = v->cl.CreateCommandQueue(v->context, v->facts.id, 0, &s);
   return v->mappings ? TN_OK : opencl_fail(v, "clCreateCommandQueue", s, TN_ERR_DEVICE, f);

@@ -21,7 +21,8 @@ typedef struct opencl_facts {
   uint64_t bytes, buffer_bytes, group_bytes, cache_bytes;
   size_t workers, parameter_bytes;
   uint32_t units, line_bytes;
-  bool has_double, is_rounded; /* is_rounded: division and root of f32 may be */
+  bool has_double, has_subnormals; /* has_subnormals: of f32, else they count as 0 */
+  bool is_rounded;                 /* division and root of f32 may be rounded correctly */
 } opencl_facts;
 
 /** The number of devices of all drivers, or 1 that is absent if there are none. */
@@ -39,7 +40,9 @@ typedef struct opencl_device {
   cl_context context;
   mutex lock;                      /* of the queue below */
   cl_queue mappings;               /* maps staging memory */
-  atomic_bool is_lost;             /* the driver reported a failure of something that was running */
+  atomic_uint noted;               /* notifications of the driver's about something that ran */
+  atomic_uint tried;               /* of these, those after which the device was tried */
+  atomic_bool is_lost;             /* it did not pass the trial */
   const char *lacks[OP_LIMIT + 1]; /* ops that OpenCL C lacks, up to NULL */
 } opencl_device;
 
@@ -61,6 +64,13 @@ typedef struct opencl_program {
     `usual`. */
 tn_status opencl_fail(const opencl_device *v, const char *call, cl_status status, tn_status usual,
                       tn_failure *f);
+
+/** Called by the driver about something that it runs: a failure, or advice. The device is tried
+    when it is next used. */
+void opencl_note(const char *text, const void *data, size_t bytes, void *device);
+
+/** True if the device is lost: it does nothing any more after a notification of the driver's. */
+bool opencl_is_lost(opencl_device *v);
 
 /* The pair opencl/driver, and programs (opencl_program.c). */
 extern const tn_renderer opencl_renderer;

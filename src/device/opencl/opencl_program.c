@@ -31,8 +31,8 @@ static tn_status opencl_describe(void *device, const char *limit, tn_capabilitie
   (void)limit, (void)f;
   const opencl_device *v = device;
   const opencl_facts *k = &v->facts;
-  snprintf(caps->target, sizeof caps->target, "opencl%s%s", k->has_double ? "+double" : "",
-           k->is_rounded ? "+rounded" : "");
+  snprintf(caps->target, sizeof caps->target, "opencl%s%s%s", k->has_double ? "+double" : "",
+           k->is_rounded ? "+rounded" : "", k->has_subnormals ? "" : "+flush");
   size_t workers = k->type & CL_DEVICE_TYPE_CPU ? MACHINE_TEAM_WORKERS_CPU : MACHINE_TEAM_WORKERS;
   caps->team_workers = (uint32_t)(k->workers < workers ? k->workers : workers);
   caps->group_bytes = k->group_bytes;

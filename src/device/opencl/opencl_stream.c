@@ -121,7 +121,7 @@ static tn_status fail_lost(const opencl_device *v, tn_failure *f) {
 static tn_status stream_enqueue(void *stream, const tn_work works[], size_t n, tn_failure *f) {
   opencl_stream *q = stream;
   tn_status status = TN_OK;
-  if (atomic_load(&q->device->is_lost)) return fail_lost(q->device, f);
+  if (opencl_is_lost(q->device)) return fail_lost(q->device, f);
   for (size_t i = 0; i < n && !status; i++)
     status = works[i].kind == TN_WORK_EXEC ? launch(q, &works[i], f) : transfer(q, &works[i], f);
   if (!status) return flush(q, f);
@@ -232,7 +232,7 @@ static cl_status wait_until(const opencl_mark *m, int64_t deadline) {
 
 static tn_status mark_sync(void *mark, int64_t timeout_ns, tn_failure *f) {
   const opencl_mark *m = mark;
-  const opencl_device *v = m->device;
+  opencl_device *v = m->device;
   cl_status s;
   if (timeout_ns < 0) {
     s = v->cl.WaitForEvents(1, &m->event);
@@ -242,7 +242,7 @@ static tn_status mark_sync(void *mark, int64_t timeout_ns, tn_failure *f) {
   }
   if (s > 0) return tn_fail(f, TN_ERR_TIMEOUT, "a mark of OPENCL:%d is not done", (int)v->index);
   if (s < 0) return opencl_fail(v, "clWaitForEvents", s, TN_ERR_DEVICE, f);
-  return atomic_load(&v->is_lost) ? fail_lost(v, f) : TN_OK;
+  return opencl_is_lost(v) ? fail_lost(v, f) : TN_OK;
 }
 
 static int64_t mark_time(void *mark) {
