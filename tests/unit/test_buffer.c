@@ -233,6 +233,51 @@ static void buffers_are_cleared_when_asked(void **state) {
   }
 }
 
+/** Reused memory, too, is 0 when a buffer is opened as zeroed, also through a view. */
+static void buffers_open_zeroed(void **state) {
+  fixture *f = *state;
+  tn_device *const devices[] = {f->cpu, f->ref};
+  for (int i = 0; i < 4; i++) {
+    tn_buffer *b, *view;
+    tn_span s;
+    tn_failure why;
+    uint32_t seen[300], ones[300];
+    memset(ones, 255, sizeof ones);
+    if (tn_buffer_open_zeroed(devices[i % 2], sizeof seen, &b, &why)) fail_msg("%s", why.text);
+    ok(f, buffer_view(b, 0, sizeof seen, &view, &f->diag));
+    ok(f, buffer_span(view, &s, &f->diag));
+    ok(f, span_read(&s, DT_U32, DT_U32, seen, 300, &f->diag));
+    for (int k = 0; k < 300; k++) assert_int_equal(seen[k], 0);
+    ok(f, span_write(&s, DT_U32, DT_U32, ones, 300, &f->diag));
+    ok(f, buffer_span(b, &s, &f->diag)); /* only the first use sets them */
+    ok(f, span_read(&s, DT_U32, DT_U32, seen, 300, &f->diag));
+    assert_memory_equal(seen, ones, sizeof seen);
+    buffer_release(view);
+    buffer_release(b);
+  }
+  assert_int_equal(tn_buffer_open_zeroed(NULL, 1, &(tn_buffer *){NULL}, NULL), TN_ERR_ARGUMENT);
+}
+
+static void freed_blocks_are_trimmed(void **state) {
+  fixture *f = *state;
+  enum { BYTES = 1 << 16 };
+  tn_device_trim(f->cpu, 0);
+  size_t before = f->counting.bytes;
+  for (int i = 1; i <= 3; i++) {
+    tn_buffer *b;
+    tn_span s;
+    ok(f, buffer_open(f->cpu, (uint64_t)i * BYTES, &b, &f->diag));
+    ok(f, buffer_span(b, &s, &f->diag));
+    buffer_release(b);
+  }
+  assert_int_equal(tn_device_trim(f->cpu, 6 * BYTES), 6 * BYTES);
+  assert_int_equal(tn_device_trim(f->cpu, 5 * BYTES), 5 * BYTES);
+  assert_int_equal(tn_device_trim(f->cpu, 5 * BYTES - 1), 3 * BYTES);
+  assert_int_equal(tn_device_trim(f->cpu, 0), 0);
+  assert_int_equal(f->counting.bytes, before);
+  assert_int_equal(tn_device_trim(NULL, 0), 0);
+}
+
 static void note(void *user) { ++*(int *)user; }
 
 static void host_memory_is_used_as_it_is(void **state) {
@@ -487,6 +532,8 @@ int main(void) {
     TEST(buffers_allocate_late),
     TEST(views_of_views),
     TEST(buffers_are_cleared_when_asked),
+    TEST(buffers_open_zeroed),
+    TEST(freed_blocks_are_trimmed),
     TEST(host_memory_is_used_as_it_is),
     TEST(buffers_are_shared_by_threads),
     TEST(every_type_converts),

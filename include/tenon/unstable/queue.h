@@ -47,6 +47,11 @@ TN_API const char *tn_device_name(const tn_device *device);
 
 /* ---- Memory ---- */
 
+/** Frees the device's freed memory that is kept for reuse (`cached_bytes` of tn_open_desc), the
+    least recently used first, until at most `bytes` bytes of it are left; what queues still use
+    stays. Returns the bytes that are kept then; 0 for NULL. Any thread. */
+TN_API uint64_t tn_device_trim(tn_device *device, uint64_t bytes);
+
 /** A range of a device's memory: `bytes` bytes from `offset` in the backend's `memory`. */
 typedef struct tn_span {
   tn_device *device;
@@ -61,6 +66,10 @@ typedef struct tn_buffer tn_buffer;
 /** Opens a buffer of `bytes` uninitialised bytes. */
 TN_API tn_status tn_buffer_open(tn_device *device, uint64_t bytes, tn_buffer **buffer,
                                 tn_failure *failure);
+
+/** Opens a buffer of `bytes` bytes that are 0 when it is first used. */
+TN_API tn_status tn_buffer_open_zeroed(tn_device *device, uint64_t bytes, tn_buffer **buffer,
+                                       tn_failure *failure);
 
 /** Opens a buffer of host memory without a copy, on a device whose memory the host can access, else
     TN_ERR_UNSUPPORTED. `destroy` (NULL: none) gets `user` exactly once: when the buffer is not

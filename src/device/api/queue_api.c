@@ -2,6 +2,7 @@
    (unstable/queue.h). Each refuses NULL objects and turns the diag of the internal function into a
    tn_failure. */
 #include "device/memory/buffer.h"
+#include "device/memory/caching_allocator.h"
 #include "device/memory/span.h"
 #include "device/queue/queue.h"
 
@@ -38,12 +39,24 @@ void *tn_device_native(const tn_device *v, const tn_backend *backend) {
 
 /* ---- Memory ---- */
 
+uint64_t tn_device_trim(tn_device *v, uint64_t bytes) {
+  if (!v) return 0;
+  caching_allocator_trim(v->allocator, bytes);
+  return caching_allocator_cached_bytes(v->allocator);
+}
+
 tn_status tn_buffer_open(tn_device *v, uint64_t bytes, tn_buffer **buffer, tn_failure *f) {
   diag d;
   clear_diag(&d);
   if (!buffer) return fail_absent(f, "output pointer for the buffer");
   *buffer = NULL;
   return v ? report_status(f, buffer_open(v, bytes, buffer, &d), &d) : fail_absent(f, "device");
+}
+
+tn_status tn_buffer_open_zeroed(tn_device *v, uint64_t bytes, tn_buffer **buffer, tn_failure *f) {
+  tn_status status = tn_buffer_open(v, bytes, buffer, f);
+  if (!status) buffer_zero_first(*buffer);
+  return status;
 }
 
 tn_status tn_buffer_import(tn_device *v, void *data, uint64_t bytes, void (*destroy)(void *user),

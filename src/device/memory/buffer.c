@@ -17,6 +17,7 @@ struct tn_buffer {
   mutex lock;           /* of the allocation of `block`, and of `uses` */
   timeline_points uses; /* by queues */
   atomic_bool is_exposed;
+  bool is_zeroed; /* its memory is set to 0 when it is allocated */
   block *block;
   void *imported; /* the host's memory, in place of `block`; NULL: none */
   void (*destroy)(void *user);
@@ -40,6 +41,8 @@ tn_status buffer_open(tn_device *device, uint64_t bytes, tn_buffer **buffer, dia
   *buffer = new_buffer(device, bytes, d);
   return *buffer ? TN_OK : d->status;
 }
+
+void buffer_zero_first(tn_buffer *b) { b->is_zeroed = true; }
 
 static tn_status import_memory(tn_buffer *b, void *data, diag *d) {
   const tn_backend *k = b->device->backend;
@@ -127,13 +130,24 @@ uint64_t buffer_bytes(const tn_buffer *b) { return b->bytes; }
 /** The buffer that a view is part of, or the buffer itself. */
 static tn_buffer *base_of(tn_buffer *b) { return b->base ? b->base : b; }
 
-/** Under the lock. */
+/** Sets all of a new block to 0. */
+static tn_status zero_block(tn_buffer *b, diag *d) {
+  const tn_span all = {b->device, b->block->memory, 0, b->bytes};
+  tn_status status = span_fill(&all, 0, d);
+  if (!status) return TN_OK;
+  caching_allocator_release(b->device->allocator, b->block);
+  b->block = NULL;
+  return status;
+}
+
+/** Under the lock. A block to be zeroed is one that no queue uses any more. */
 static tn_status alloc_block(tn_buffer *b, const tn_signal *timeline, diag *d) {
+  if (b->is_zeroed) timeline = NULL;
   tn_status status =
       caching_allocator_alloc(b->device->allocator, b->bytes, timeline, &b->block, d);
-  if (status) return status;
-  timeline_points_inherit(&b->uses, &b->block->uses);
-  return TN_OK;
+  if (!status && b->is_zeroed) status = zero_block(b, d);
+  if (!status) timeline_points_inherit(&b->uses, &b->block->uses);
+  return status;
 }
 
 static tn_status get_span(tn_buffer *b, const tn_signal *timeline, bool waits, tn_span *span,

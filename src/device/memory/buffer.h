@@ -9,6 +9,10 @@
     cleared. */
 tn_status buffer_open(tn_device *device, uint64_t bytes, tn_buffer **buffer, diag *d);
 
+/** Has the memory of a buffer, which was not used yet and is no view, set to 0 when it is
+    allocated. */
+void buffer_zero_first(tn_buffer *buffer);
+
 /** A buffer in memory of the host's: see tn_buffer_import. */
 tn_status buffer_import(tn_device *device, void *data, uint64_t bytes, void (*destroy)(void *user),
                         void *user, tn_buffer **buffer, diag *d);
