@@ -430,11 +430,25 @@ TN_API tn_tensor *tn_argsort(tn_tensor *x, int axis, bool descending);
     axis's size. As torch.topk with sorted=True. */
 TN_API void tn_topk(tn_tensor *x, tn_dim k, int axis, bool largest, tn_tensor *out[2]);
 
+/** Finds the distinct slices of x along `axis`, in order if `sorted`, the first elements deciding
+    first, or else in the order in which they first occur: out[0], slices; out[1], the index (i64)
+    in x of the first that is equal to each; out[2], for each slice of x the place (i64) of its
+    equal in out[0]; out[3], how often each occurs (i64). How many there are is computed (see
+    tn_dim_item). out has invalid tensors on failure. As numpy.unique with all its results; for
+    elements of several axes take tn_flatten(x, 0, -1). */
+TN_API void tn_unique(tn_tensor *x, int axis, bool sorted, tn_tensor *out[4]);
+
 /** Finds where values would be inserted into sorted elements: the number (i64) of elements along
     the last axis of `sorted` that are smaller, or with `right` not greater. `sorted` is (N), or has
     the axes of `values` but the last before its own. Types are promoted. The result is undefined
     where elements are not in order. As torch.searchsorted. */
 TN_API tn_tensor *tn_searchsorted(tn_tensor *sorted, tn_tensor *values, bool right);
+
+/** Keeps the best boxes that do not overlap a better one that is kept: the indices (i64) of those,
+    the greatest score first. boxes (N, 4), floats, have two opposite corners, scores are (N); a box
+    goes if intersection over union with a kept one is greater than `overlap_most`. How many stay is
+    computed (see tn_dim_item). Takes N steps of N each. As torchvision.ops.nms. */
+TN_API tn_tensor *tn_nms(tn_tensor *boxes, tn_tensor *scores, double overlap_most);
 
 /* ---- Contractions and windows ---- */
 

@@ -19,6 +19,12 @@ def topk(x, k, axis, largest):
     return [Tensor(tn, out[i]) for i in range(2)]
 
 
+def unique(x, axis, is_sorted=True):
+    out = (ctypes.c_void_p * 4)()
+    tn.unique(x, axis, is_sorted, ctypes.addressof(out))
+    return [Tensor(tn, out[i]) for i in range(4)]
+
+
 # ---- Scatters ----
 
 def combine(reduction, kind, a, b):
@@ -287,4 +293,70 @@ c.check("searchsorted long", tn.searchsorted(tn.of(x), tn.of(v), False), np.sear
 c.refuse("searchsorted rows", tn.searchsorted(tn.of(x.reshape(1, -1)), tn.of(v), False),
          "ERR_SHAPE", "searchsorted", "3x20", "must have one axis")
 
+
+# ---- Distinct slices ----
+
+
+def expected_unique(x, axis, is_sorted):
+    """Returns the results of numpy.unique, or those in the order of the first occurrences."""
+    y, first, place, counts = np.unique(x, True, True, True, axis)
+    if is_sorted:
+        return y, first, place.reshape(-1), counts
+    order = np.argsort(first)
+    number = np.argsort(order)
+    return y.take(order, axis), first[order], number[place.reshape(-1)], counts[order]
+
+
+def check_unique(label, x, axis=0):
+    for is_sorted in (True, False):
+        for name, got, e in zip(("slices", "first", "places", "counts"),
+                                unique(tn.of(x), axis, is_sorted),
+                                expected_unique(x, axis, is_sorted)):
+            c.check(f"unique {label}, sorted {is_sorted}: {name}", got, e)
+
+
+for kind in ("f32", "f64", "f16", "i8", "u8", "i16", "u32", "i64", "u64", "bool"):
+    for n in (1, 40, 700):
+        x = c.some((n,), kind)
+        check_unique(f"{kind} {n}", x[c.rng.integers(0, 1 + n // 3, n)])
+check_unique("floats that are equal or no number",
+             np.array([np.nan, 0.0, -0.0, np.inf, -np.nan, -np.inf, 0.0, 1e-40, np.nan], np.float32))
+for shape, axis in (((60, 3), 0), ((3, 60), 1), ((4, 50, 2), -2), ((80, 1), 0), ((2, 2, 90), 2)):
+    check_unique(f"{shape} along {axis}", c.integers(shape, "i32", 0, 2), axis)
+check_unique("columns of floats", c.integers((200, 2), "i32", 0, 6).astype(np.float32) - 3)
+check_unique("long", c.integers((100000,), "i64", -9000, 9000))
+check_unique("all equal", np.full((5, 4), 7, np.int8), 1)
+for is_sorted in (True, False):
+    for got, e in zip(unique(tn.of(np.zeros((0,), np.float32)), 0, is_sorted),
+                      (np.zeros(0, np.float32), *[np.zeros(0, np.int64)] * 3)):
+        c.check(f"unique of nothing, sorted {is_sorted}", got, e)
+for t in unique(tn.of(np.zeros((3, 2), np.float32)), 2):
+    c.refuse("unique axis", t, "ERR_SHAPE", "unique", "axis 2")
+
+# ---- Non-maximum suppression ----
+
+
+def expected_nms(boxes, scores, most):
+    low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
+    area = np.prod(high - low, 1)
+    kept = []
+    for i in np.argsort(-scores, kind="stable"):
+        both = np.prod(np.maximum(np.minimum(high[i], high[kept]) - np.maximum(low[i], low[kept]), 0), 1)
+        if not (both > most * (area[i] + area[kept] - both)).any():
+            kept.append(i)
+    return np.array(kept, np.int64)
+
+
+for n in (0, 1, 2, 50, 300):
+    boxes = c.rng.uniform(0, 10, (n, 4)).astype(np.float32)
+    scores = c.integers((n,), "i32", 0, max(n // 2, 1)).astype(np.float32)
+    for most in (0.0, 0.4, 1.0):
+        c.check(f"nms {n} {most}", tn.nms(tn.of(boxes), tn.of(scores), most),
+                expected_nms(boxes.astype(np.float64), scores, most))
+boxes = np.array([[0, 0, 2, 2], [0, 0, 2, 2], [5, 5, 4, 4], [4, 4, 5, 5], [1, 1, 1, 1]], np.float32)
+for kind in ("f16", "f64"):
+    x = np.array([np.nan, -np.inf, 3, 3, -5])
+    c.check(f"nms of {kind}", tn.nms(tn.of(boxes.astype(dtype(kind))), tn.of(x.astype(dtype(kind))), 0.5),
+            np.array([0, 2, 4]))
+c.refuse("nms boxes", tn.nms(tn.of(boxes), tn.of(np.zeros(4, np.float32)), 0.5), "ERR_SHAPE", "nms", "5x4")
 c.done(least=755)

@@ -130,6 +130,9 @@ value build_sort(builder *b, value x, int64_t axis, bool descending);
 value build_argsort(builder *b, value x, int64_t axis, bool descending);
 /** out[0], elements, and out[1], indices. */
 void build_topk(builder *b, value x, const node *k, int64_t axis, bool largest, value out[2]);
+/** out[0], slices; out[1], indices of their first occurrences; out[2], the number of each slice's
+    equal; out[3], counts. */
+void build_unique(builder *b, value x, int64_t axis, bool sorted, value out[4]);
 value build_searchsorted(builder *b, value sorted, value values, bool right);
 
 /* ---- Contractions and windows ----

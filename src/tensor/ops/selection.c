@@ -2,14 +2,15 @@
    sum of a mask is the place of each selected element, its last element their number. An update of
    an array of that size at these places (SCATTER) gives their positions, in time linear in the
    mask. */
+#include "tensor/ops/selection.h"
+
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/expressions.h"
 
-/** The positions of the true elements of a mask of rank 1, as i64. */
-static const node *selected_positions(builder *b, const node *mask) {
+const node *node_selected_positions(builder *b, const node *mask) {
   ir *g = b->ir;
   const node *length = mask->dims[0], *last = ix_add_const(g, length, -1);
   const node *sums = build_cumsum(b, value_of(ex_cast(b, mask, DT_I64)), 0).node;
@@ -37,7 +38,7 @@ value build_nonzero(builder *b, value x) {
   const node *n = value_typed(b, x).node;
   if (dtype_is_storage((dtype)n->dtype)) n = storage_widen(b, n);
   const node *mask = n->dtype == DT_BOOL ? n : ex_binary(b, OP_NE, n, ex_int(b, n, 0));
-  const node *at = selected_positions(b, flatten(b, mask));
+  const node *at = node_selected_positions(b, flatten(b, mask));
   sizes column = {.rank = 2, .at = {at->dims[0], ix_const(b->ir, 1)}}, s = sizes_of(at);
   value parts[SIZES_MAX_RANK];
   for (size_t i = n->rank; i-- > 0;) {
@@ -61,7 +62,7 @@ value build_compress(builder *b, value x, value condition, int64_t axis) {
         "than axis %zu",
         sizes_text(b, &s), sizes_text(b, &whole), at);
   }
-  return build_take(b, value_of(n), value_of(selected_positions(b, mask)), (int64_t)at);
+  return build_take(b, value_of(n), value_of(node_selected_positions(b, mask)), (int64_t)at);
 }
 
 value build_masked_select(builder *b, value x, value mask) {
