@@ -62,15 +62,13 @@ so in all versions, or in those that are named.
   larger than 32.
 - If whose condition is computed from other values than known sizes and the elements of inputs below:
   one branch is imported.
-- Unique and NonMaxSuppression, as the sizes of their results depend on data: end the model before
-  them, and do the rest in the program that runs it.
 - Quantisation to other numbers than integers of up to 16 bits and floats of 8 and 4. Products of quantised operands are
   computed as the file says; where weights alone are quantised, onnxsim folds their DequantizeLinear
   into weights of floats, which is faster.
 - Outputs of one name, and values given to an initializer that is an input too.
 - Values that decide ranks, axes and steps, and that are computed from the model's data. They are
   initializers, come of shapes, or are elements of inputs (below); onnxsim folds what is constant.
-- Sizes that a run computes from data (NonZero, Compress; a Reshape's or an Expand's shape, ends of a
+- Sizes that a run computes from data (NonZero, Compress, Unique, NonMaxSuppression; a Reshape's or an Expand's shape, ends of a
   Slice, the count of a Range, repeats of a Tile, K of a TopK, trips of a Loop), where they must equal
   others: the run compares them for elementwise operators, MatMul, Concat, Expand and Reshape, and does
   not broadcast one that turns out to be 1; elsewhere two are equal if they come of one node. In the
@@ -102,6 +100,8 @@ as MaxPool gives it.
 
 ## What takes long
 
+- NonMaxSuppression takes a step for each box that a class may give, `max_output_boxes_per_class` or
+  all boxes, also where fewer are left: a limit close to what is needed is faster.
 - TopK sorts the whole axis where it has more than 1024 elements, and fewer than 64 k or k over 256;
   else it compares 16 k elements with each other, or, of a short axis, each with each.
 - ConvTranspose multiplies the zeros between the elements too where its stride does not divide its

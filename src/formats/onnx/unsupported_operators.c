@@ -19,15 +19,6 @@ int64_t onnx_opset_of_domain(const onnx_opsets *opsets, const char *domain) {
   return 0;
 }
 
-/** The reason for an operator without a row in the table. */
-static const char *missing_operator_reason(const char *op) {
-  static const char *const data_dependent[] = {"Unique", "NonMaxSuppression"};
-  for (size_t i = 0; i < sizeof data_dependent / sizeof *data_dependent; i++)
-    if (!strcmp(op, data_dependent[i]))
-      return "the operator is not supported because the size of its result depends on data";
-  return "the operator is not supported";
-}
-
 static bool is_same_domain(const char *a, const char *b) {
   return !strcmp(a, b) || (is_default_domain(a) && is_default_domain(b));
 }
@@ -49,7 +40,7 @@ const char *onnx_unsupported_reason(const onnx_model *m, const onnx_opsets *opse
     return "operators of this domain are not supported, and the model has no function of the name";
   if (*n->overload) return "the overload is no function of the model";
   const onnx_op *row = op_table_find(n->domain, n->op_type);
-  if (!row) return missing_operator_reason(n->op_type);
+  if (!row) return "the operator is not supported";
   if (!op_table_version(row, onnx_opset_of_domain(opsets, n->domain)))
     return "this version of the operator is older than the supported ones; convert the model to a "
            "newer opset";

@@ -309,6 +309,41 @@ def compress(version, rng):
               more=[{"x0": some(rng, (5, 6), F64), "x1": ~mask}])
 
 
+def unique(version, rng):
+    def made(x, **attributes):
+        case = one("Unique", x, **attributes)
+        (op, ins, _, how), = case.nodes
+        case.outputs = ["y", "first", "place", "count"]
+        case.nodes = [(op, ins, case.outputs, how)]
+        return case
+    x = some(rng, (3, 4, 5), I8, 0, 2)
+    for t in (F32, I8, F64):
+        for is_sorted in (0, 1):
+            yield made(some(rng, (4, 9), I8, 0, 12).astype(t), sorted=is_sorted)
+    for axis in (0, 1, -1):
+        yield made(x[:, :, :2].astype(F32), axis=axis)
+    yield made(with_batch(some(rng, (20, 2), I8, 0, 3).astype(F32), "n"), axis=0, sorted=0,
+               more=[{"x0": some(rng, (33, 2), I8, 0, 3).astype(F32)}])
+
+
+def suppression(version, rng):
+    def boxes(batch, n):
+        return rng.uniform(0, 9, (batch, n, 4)).astype(F32)
+
+    def scores(batch, classes, n):
+        return rng.integers(0, 40, (batch, classes, n)).astype(F32)
+
+    for most in (0, 3, 100):
+        yield one("NonMaxSuppression", boxes(2, 12), scores(2, 3, 12), const([most]), const([0.3], F32),
+                  const([9.0], F32))
+    yield one("NonMaxSuppression", boxes(1, 20), scores(1, 1, 20), const(20), const(0.5, F32),
+              center_point_box=1)
+    yield one("NonMaxSuppression", boxes(1, 5), scores(1, 1, 5))
+    yield one("NonMaxSuppression", In(boxes(1, 6), [1, "n", 4]),
+              In(scores(1, 2, 6), [1, 2, "n"]), const([5]), const([0.2], F32),
+              more=[{"x0": boxes(1, 11), "x1": scores(1, 2, 11)}])
+
+
 def reduced(op, *ints, of_nothing=True):
     return fewer(reduction(op, 18, lambda v: [F32, F64, *ints]), 4, of_nothing)
 
@@ -325,7 +360,8 @@ OPERATORS = {
     "Size": size, "Range": numbers, "EyeLike": eye, "Split": split, "Tile": tile,
     "Trilu": triangle, "Gather": gather, "GatherElements": gather_elements,
     "GatherND": gather_nd, "ScatterElements": scatter_elements,
-    "ScatterND": scatter_nd, "OneHot": one_hot, "NonZero": nonzero, "Compress": compress, "Scatter": scatter, "TopK": top_k,
+    "ScatterND": scatter_nd, "OneHot": one_hot, "NonZero": nonzero, "Compress": compress,
+    "Unique": unique, "NonMaxSuppression": suppression, "Scatter": scatter, "TopK": top_k,
     "ReverseSequence": reverse_sequence,
 }
 

@@ -138,7 +138,7 @@ def check_overloads(library):
 
 
 SELF = function("Self", "x", "y", [node("Self", "x", "y", DOMAIN)])
-MISSING = function("Missing", "x", "y", [node("ImageDecoder", "x", "t", name="inner"),
+MISSING = function("Missing", "x", "y", [node("Wavelet", "x", "t", name="inner"),
                                          node("Nowhere", "t", "y", DOMAIN)])
 OUTER = function("Outer", "x", "y", [node("Add", "x z", "y", name="reads")])
 REFUSED = {
@@ -146,7 +146,7 @@ REFUSED = {
         model([node("Self", "x", "y", DOMAIN, name="first")], [SELF]), "ERR_FORMAT", "deeper than 64"),
     "what a function needs": (
         model([node("Missing", "x", "y", DOMAIN)], [MISSING]), "ERR_UNSUPPORTED",
-        "ImageDecoder", "'inner'", "Nowhere", "no function of the name"),
+        "Wavelet", "'inner'", "Nowhere", "no function of the name"),
     "a value of the graph that calls": (
         model([node("Neg", "x", "z"), node("Outer", "x", "y", DOMAIN, name="call")], [OUTER]),
         "ERR_FORMAT", "'call'", "'reads'", "'z'"),
