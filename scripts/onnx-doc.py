@@ -42,9 +42,10 @@ so in all versions, or in those that are named.
 - Types other than those of tensors here, which are {types}:
   no strings, no complex numbers, no floats of 6 bits, no maps, and sparse tensors in the file alone. Elements of 4 and 2
   bits have a byte each in memory, also those of inputs and outputs.
-- Sequences and optional values as inputs or outputs of the model, or in states of loops. Within the
-  model they are resolved when it is imported: how many tensors they have, and places in them, follow
-  from constants and shapes.
+- Sequences whose length, and optional values whose presence, is not known when the model is imported:
+  they follow from constants and shapes, and from `lists` and `values` of `tn_model_desc` (below). The
+  steps of a Loop with such a state are imported one after another, at most 4096. Sequences of
+  sequences and maps are refused.
 - Of the table's attributes: an `antialias` of scales below 1/31 (linear) or 2/31 (cubic), or that
   vary, `value_string` and `value_strings` of a Constant, a `sampling_ratio` of 0 of a RoiAlign, whose number of samples would
   depend on the regions, and a `stash_type` of a LayerNormalization or an RMSNormalization that is
@@ -89,6 +90,15 @@ one by integer arithmetic: an input of at most {elements} elements. Each combina
 imported and compiled when a run first has it, and at most eight are kept; so they should be few.
 The types and shapes of the model's outputs are those that the file declares until then, and such a
 model is no part of an expression (`tn_model_apply`).
+
+Where an output is a sequence, such inputs are given when the model is loaded, by `values` of
+`tn_model_desc`.
+
+## Sequences and optional values
+
+A sequence `x` of n tensors is n inputs or outputs, `x[0]` to `x[n - 1]`. `lists` of `tn_model_desc` say
+how many an input has, and of what types where the file does not. An optional tensor is an input unless
+a list says that it is absent. `tn_model_length` tells how many tensors an output has.
 
 ## Indices out of range
 

@@ -62,6 +62,21 @@ typedef struct tn_model_value {
   tn_type type;
 } tn_model_value;
 
+/** The value that an input has in all runs of a model. */
+typedef struct tn_input_value {
+  const char *name;
+  tn_type type;     /**< of the elements, which is the input's; all sizes are numbers */
+  const void *data; /**< row-major */
+} tn_input_value;
+
+/** The tensors of an input that is a sequence, or an optional value. */
+typedef struct tn_input_list {
+  const char *name;
+  int64_t count;        /**< how many tensors the sequence has; -1: an optional value is absent */
+  const tn_type *types; /**< of these tensors, sizes that vary being -1; NULL: all are as the file
+                           declares them */
+} tn_input_list;
+
 /** Options of loading a model. Everything that they point to is copied. */
 typedef struct tn_model_desc {
   size_t size; /**< sizeof(tn_model_desc) */
@@ -100,12 +115,21 @@ typedef struct tn_model_desc {
       together; what reads a result of a node with a problem has none of its own. Of a nested graph
      or a function one problem of each node is told */
   tn_model_problems problems;
+  /** values of inputs, which are no ports of the model then; NULL: none. A model whose inputs
+     decide on shapes is compiled at once where it has these inputs' values */
+  const tn_input_value *values;
+  size_t n_values; /**< length of `values` */
+  /** inputs that are sequences, which is needed for each, or optional values. A sequence "x" of n
+      tensors becomes the ports "x[0]" … "x[n - 1]"; an absent value none. An optional tensor that
+     is not listed is a port of its own name. NULL: none */
+  const tn_input_list *lists;
+  size_t n_lists; /**< length of `lists` */
 } tn_model_desc;
 
 /* clang-format off */
 #define TN_MODEL_DESC_INIT                                                                 \
   { sizeof(tn_model_desc), NULL, false, NULL, 0, NULL, TN_VARIANTS_AUTO, false, NULL, false, \
-    NULL, 0, NULL, 0, {NULL, NULL} }
+    NULL, 0, NULL, 0, {NULL, NULL}, NULL, 0, NULL, 0 }
 /* clang-format on */
 
 /** Loads a model file; `desc` NULL: INIT. The model belongs to the context until it is freed.
@@ -160,6 +184,12 @@ TN_API tn_status tn_model_bind(tn_model *model, tn_binding **binding);
     last, and where `port` is NULL or does not begin with TN_PORT_INIT; *port and the message are
     then unchanged, so that a loop can end there. */
 TN_API tn_status tn_model_port(const tn_model *model, tn_port_kind kind, size_t i, tn_port *port);
+
+/** Returns how many tensors an output has that is a sequence or an optional value: those of a
+    sequence "y" are the ports "y[0]" … "y[n - 1]", and a present optional tensor "y" is a port of
+    that name, as is a tensor: 1. -1: an optional value is absent, there is no such output, or
+    elements of inputs decide on the model. Any thread. */
+TN_API int64_t tn_model_length(const tn_model *model, const char *output);
 
 /** Uses the model as an operation: `in` and `out` are all of its ports, in order. Inputs have the
     ports' types (TN_ERR_DTYPE; only weak scalars are converted) and fit their shapes

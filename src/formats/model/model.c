@@ -3,6 +3,7 @@
 #include "formats/model/model.h"
 
 #include "formats/model/declared_type.h"
+#include "formats/model/given_inputs.h"
 #include "formats/model/late_model.h"
 #include "formats/model/model_part.h"
 #include "formats/onnx/importer/importer.h"
@@ -21,9 +22,11 @@ static void warn_wrong_output_types(void *arg) {
   arena *a = &c->arena;
   const onnx_values *declared = &m->data->onnx->graph->outputs;
   tn_port port = TN_PORT_INIT;
-  for (size_t i = 0; tn_model_port(m, TN_PORT_OUTPUT, i, &port) == TN_OK; i++) {
-    const onnx_type *t = &declared->at[i].type;
-    if (declared_type_fits(t, &port)) continue;
+  for (size_t i = 0, at = 0; tn_model_port(m, TN_PORT_OUTPUT, i, &port) == TN_OK; i++) {
+    while (at < declared->n && strcmp(declared->at[at].name, port.name) != 0) at++;
+    if (at == declared->n) at = 0; /* an element of a sequence */
+    const onnx_type *t = &declared->at[at].type;
+    if (strcmp(declared->at[at].name, port.name) != 0 || declared_type_fits(t, &port)) continue;
     const onnx_type computed = declared_type_of_port(a, &port);
     context_log(c, TN_LOG_WARNING, "output %.200s is %s, but the file declares %s", port.name,
                 declared_type_text(a, &computed), declared_type_text(a, t));
@@ -68,6 +71,7 @@ static tn_status load_model(tn_context *c, tn_model *m, const char *path, const 
   tn_status s = model_file_open(&m->data, path, name, data, bytes, desc->folder, &c->mem, &c->diag);
   if (s != TN_OK) return s;
   s = onnx_take_part(m->data->onnx, desc, &m->data->arena, &c->diag);
+  if (s == TN_OK) s = given_inputs_settle(m->data->onnx, desc, &m->data->arena, &c->diag);
   if (s == TN_OK) s = import_graph_of(m, desc);
   if (s == TN_OK && !m->graph.is_late && !desc->n_outputs)
     s = diag_catch(&c->diag, warn_wrong_output_types, m);
@@ -200,6 +204,14 @@ tn_status tn_model_port(const tn_model *m, tn_port_kind kind, size_t i, tn_port 
   found.is_deciding = kind == TN_PORT_INPUT && m->graph.is_late && m->graph.deciding[i];
   diag unreported = {0};
   return descriptor_write(&unreported, port, &found, sizeof found, "tn_port");
+}
+
+int64_t tn_model_length(const tn_model *m, const char *output) {
+  for (size_t i = 0; m && output && i < m->graph.n_lists; i++)
+    if (!strcmp(m->graph.lists[i].name, output)) return m->graph.lists[i].length;
+  for (size_t i = 0; m && output && !m->graph.is_late && i < m->graph.n_outputs; i++)
+    if (!strcmp(m->graph.names[m->graph.n_inputs + i], output)) return 1;
+  return -1;
 }
 
 const char *tn_model_data_file(const tn_model *m, size_t i) {

@@ -89,7 +89,7 @@ static const node *add_weight(void *user, const onnx_tensor *t, dtype type, size
 
 static void add_port(model_import *j, size_t i, const importer_port *p) {
   model_graph *g = j->g;
-  g->names[i] = p->port->name;
+  g->names[i] = arena_printf(g->arena, "%s", p->port->name);
   j->nodes[i] = p->node;
   builder b = {.arena = g->arena, .diag = j->d};
   for (size_t k = 0; k < p->node->rank && k < TN_MAX_RANK; k++)
@@ -109,6 +109,9 @@ static void add_ports(model_import *j) {
     add_port(j, g->n_inputs, &im->inputs.at[g->n_inputs]);
   for (; g->n_outputs < im->outputs.n; g->n_outputs++)
     add_port(j, g->n_inputs + g->n_outputs, &im->outputs.at[g->n_outputs]);
+  g->n_lists = im->lists.n;
+  g->lists = arena_calloc(g->arena, g->n_lists + 1, sizeof *g->lists);
+  for (size_t i = 0; i < g->n_lists; i++) g->lists[i] = im->lists.at[i];
 }
 
 /* Labels of graph nodes: the name of the file's node that computes them, or its operator's. Names
@@ -251,6 +254,18 @@ static void tell_problems(model_import *j) {
   if (diag_catch(j->d, find_problems, j) != TN_ERR_MEMORY) j->d->failure = first;
 }
 
+/** Raises if an output is declared to be no tensor: how many ports it is depends on values. */
+static void refuse_late_lists(model_import *j) {
+  const onnx_values *outputs = &j->request->file->onnx->graph->outputs;
+  for (size_t i = 0; i < outputs->n; i++)
+    if (outputs->at[i].type.kind > ONNX_TYPE_TENSOR)
+      diag_raise(j->d, TN_ERR_UNSUPPORTED,
+                 "output '%.200s' is a sequence or an optional value, and the value of input "
+                 "'%.200s' decides on the model; give it when the model is loaded "
+                 "(tn_model_desc.values)",
+                 outputs->at[i].name, j->importer.deciding.at[0]);
+}
+
 /** Keeps the inputs alone where nodes depend on their values. */
 static void settle_late(model_import *j) {
   if (!importer_lacks_values(&j->importer)) {
@@ -258,7 +273,8 @@ static void settle_late(model_import *j) {
     diag_rethrow(j->d);
   }
   diag_clear(j->d);
-  j->importer.outputs.n = 0;
+  refuse_late_lists(j);
+  j->importer.outputs.n = j->importer.lists.n = 0;
   j->g->is_late = true;
 }
 

@@ -51,6 +51,8 @@ typedef struct model_graph {
   node_list order;       /* all nodes in topological order: a walk would mark them */
   model_buffer *buffers; /* by number */
   size_t n_buffers;
+  importer_list *lists; /* outputs that are sequences or absent */
+  size_t n_lists;
   bool is_late;   /* elements of inputs decide on nodes: the graph has no outputs */
   bool *deciding; /* by input: its elements do */
 } model_graph;

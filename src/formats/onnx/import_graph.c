@@ -245,7 +245,8 @@ static void add_input(graph_import *k, const onnx_value *v) {
   if (is_other)
     diag_raise(
         m->b.diag, TN_ERR_UNSUPPORTED,
-        "input '%.200s' is a sequence, an optional value or a map; a model takes tensors alone",
+        "input '%.200s' is a sequence, an optional value or a map; of a sequence, say how many "
+        "tensors it has when the model is loaded (tn_model_desc.lists)",
         v->name);
   if (v->type.kind != ONNX_TYPE_TENSOR || !v->type.has_shape)
     diag_raise(m->b.diag, TN_ERR_UNSUPPORTED,
@@ -515,17 +516,38 @@ static bool is_tensor(const import *m, const char *name) {
   return !x || (x->v.node && !importer_find_sequence(m, x->v) && x->v.node->rank <= TN_MAX_RANK);
 }
 
+static void add_tensor_output(import *m, const onnx_value *port, value v) {
+  check_rank(m, "output", port->name, v.node->rank, TN_MAX_RANK);
+  vec_push(m->b.arena, &m->outputs, (importer_port){port, v.node});
+}
+
+/** Adds the tensors of a sequence "y" as the outputs "y[0]" …; of an absent value none. */
+static void add_list_output(graph_import *k, const onnx_value *port, const importer_sequence *s) {
+  import *m = k->m;
+  arena *a = m->b.arena;
+  if (m->n_given || m->given_sizes)
+    diag_raise(m->b.diag, TN_ERR_UNSUPPORTED,
+               "output '%.200s' is a sequence or an absent optional value; give the values that "
+               "decide on it when the model is loaded (tn_model_desc.values)",
+               port->name);
+  vec_push(a, &m->lists, ((importer_list){port->name, s->is_absent ? -1 : (int64_t)s->n}));
+  for (size_t i = 0; i < s->n; i++) {
+    onnx_value element = {.name = arena_printf(a, "%s[%zu]", port->name, i)};
+    add_tensor_output(m, arena_copy(a, &element, sizeof element), s->at[i]);
+  }
+}
+
 /** Adds an output of the main graph. */
 static void add_output(graph_import *k, const onnx_value *port) {
   import *m = k->m;
   if (!string_map_get(&m->values, port->name))
     diag_raise(m->b.diag, TN_ERR_FORMAT, "no node makes output '%.200s'", port->name);
   value v = find_result(m, port->name);
-  if (importer_find_sequence(m, v))
-    diag_raise(m->b.diag, TN_ERR_UNSUPPORTED,
-               "output '%.200s' is a sequence or an absent optional value", port->name);
-  check_rank(m, "output", port->name, v.node->rank, TN_MAX_RANK);
-  vec_push(m->b.arena, &m->outputs, (importer_port){port, v.node});
+  const importer_sequence *s = importer_find_sequence(m, v);
+  if (s)
+    add_list_output(k, port, s);
+  else
+    add_tensor_output(m, port, v);
 }
 
 static void import_main_graph(void *arg) {
@@ -614,7 +636,7 @@ static _Noreturn void fail_unsupported(const import *m, const str *report) {
 static void reset_import(import *m) {
   m->values = m->sizes = (string_map){0};
   m->axes = m->nonzero = m->sequences = (map){0};
-  m->enclosing.n = m->inputs.n = m->outputs.n = 0;
+  m->enclosing.n = m->inputs.n = m->outputs.n = m->lists.n = 0;
   m->call = NULL;
   m->opsets = &m->model->opsets;
   reset_queries(m);

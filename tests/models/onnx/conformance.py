@@ -27,6 +27,7 @@ from tenon import NUMBER, Library, Refused
 
 PASSED, FAILED, NOT_COMPARABLE, SKIPPED = OUTCOMES = ["passed", "failed", "not comparable", "skipped"]
 COLLECTIONS = ["node", "simple", "pytorch-converted", "pytorch-operator", "light"]
+F32 = np.float32
 SECONDS, SECONDS_OF_NETWORKS = 120, 600
 BF16_RTOL = 2.0**-6  # two units in the last place
 
@@ -88,19 +89,22 @@ def sample(cases, share, seed):
 
 
 def array_of(item):
-    """Returns an array, or None for what is no tensor."""
+    """Returns an array, a list of arrays, or None for an absent optional value."""
     if isinstance(item, onnx.TensorProto):
         return numpy_helper.to_array(item)
-    if isinstance(item, (list, tuple)) or item is None:
-        return None
-    return np.asarray(item)
+    if isinstance(item, (list, tuple)):
+        return [array_of(x) for x in item]
+    return None if item is None else np.asarray(item)
 
 
 def read_value(path, declared):
-    """Returns the value of a .pb file; None for what is no tensor."""
-    if not declared.type.HasField("tensor_type"):
-        return None
-    return numpy_helper.to_array(onnx.TensorProto.FromString(path.read_bytes()))
+    """Returns the value of a .pb file: an array, a list of arrays or None."""
+    kind, data = declared.type.WhichOneof("value"), path.read_bytes()
+    if kind == "optional_type":
+        return numpy_helper.to_optional(onnx.OptionalProto.FromString(data))
+    if kind == "sequence_type":
+        return numpy_helper.to_list(onnx.SequenceProto.FromString(data))
+    return numpy_helper.to_array(onnx.TensorProto.FromString(data))
 
 
 def read_folder(folder, model):
@@ -149,6 +153,10 @@ def is_inexact(kind):
 
 def difference(actual, expected, case):
     """Returns how an output differs from what is expected; "" if it does not."""
+    if not isinstance(expected, np.ndarray):
+        return difference_of_lists(actual, expected, case)
+    if not isinstance(actual, np.ndarray):
+        return "it is no tensor"
     if actual.shape != expected.shape:
         return f"the shape is {list(actual.shape)}, not {list(expected.shape)}"
     if actual.dtype != expected.dtype:
@@ -164,9 +172,24 @@ def difference(actual, expected, case):
     return f"{wrong} of {expected.size} values are wrong" if wrong else ""
 
 
+def difference_of_lists(actual, expected, case):
+    if actual is None or expected is None:
+        return "" if actual is expected else "one is absent"
+    if not isinstance(actual, list) or len(actual) != len(expected):
+        return f"it is not a sequence of {len(expected)} tensors"
+    found = [difference(a, e, case) for a, e in zip(actual, expected)]
+    return next((f"tensor {i}: {text}" for i, text in enumerate(found) if text), "")
+
+
 def corrupted(expected):
     """Yields what an output must not be equal to: another shape, another type, and one other
-    value."""
+    value; of a sequence, another length and corrupted tensors."""
+    if not isinstance(expected, np.ndarray):
+        yield np.zeros(3, np.int16)
+        yield [np.zeros(2, F32)] if expected is None else expected + [np.zeros(2, F32)]
+        for i, x in enumerate(expected or []):
+            yield from (expected[:i] + [y] + expected[i + 1:] for y in corrupted(x))
+        return
     yield expected[None]
     yield expected.astype(np.int16 if expected.dtype == np.int8 else np.int8)
     if not expected.size:
@@ -185,16 +208,54 @@ def corrupted(expected):
 
 # ---- Running ----
 
+def is_tensor(value):
+    return value.type.WhichOneof("value") in ("tensor_type", None)
+
+
+def settled(model, given):
+    """Returns the values and lists by which a model is loaded for a set: its lists, and where an
+    output is one, inputs of integers and bools, which may decide on its length."""
+    graph = onnx.ModelProto.FromString(model).graph
+    lists = {n: x for n, x in given.items() if not isinstance(x, np.ndarray)}
+    if all(map(is_tensor, graph.output)):
+        return {}, lists
+    plain = {v.name for v in graph.input if is_tensor(v)}
+    return {n: x for n, x in given.items() if n in plain and x.dtype.kind in "iub"}, lists
+
+
+def ports_of(given):
+    """Returns the inputs by port: those of a list are its tensors."""
+    for name, x in given.items():
+        if isinstance(x, np.ndarray):
+            yield name, x
+        else:
+            yield from ((f"{name}[{i}]", y) for i, y in enumerate(x or []))
+
+
+def result(loaded, found, name):
+    """Returns an output: an array, a list of arrays or None."""
+    if name in found:
+        return found[name]
+    n = loaded.length(name)
+    return None if n < 0 else [found[f"{name}[{i}]"] for i in range(n)]
+
+
 def run_tenon(folder, model, inputs, outputs, sets):
     """Yields the outputs of each set."""
     library = Library(folder)
-    loaded = library.load(model)
+    loaded = None
     for given, _ in sets:
-        for x in given:
-            if x is not None and x.dtype not in NUMBER:
+        given = dict(zip(inputs, given))
+        for name, x in ports_of(given):
+            if x.dtype not in NUMBER:
                 raise Refused(3, f"an input of type {x.dtype}")
-        found = loaded.run(dict(zip(inputs, given)))
-        yield [found[name] for name in outputs]
+        values, lists = settled(model, given)
+        if loaded is None or values or lists:
+            sizes = [(f"{n}:{i}", size) for n, x in given.items() if n not in {**values, **lists}
+                     for i, size in enumerate(x.shape)] if lists else []
+            loaded = library.load(model, sizes, values=values, lists=lists)
+        found = loaded.run({n: x for n, x in ports_of(given) if n not in values})
+        yield [result(loaded, found, name) for name in outputs]
 
 
 def run_onnxruntime(_, model, inputs, outputs, sets):
@@ -217,8 +278,6 @@ def check(case, runtime, folder):
     controls, is_drawn = 0, bool(RANDOM.match(case.name))
     for (given, expected), found in zip(sets, RUNTIMES[runtime](folder, model, inputs, outputs, sets)):
         for name, e, a in zip(outputs, expected, found, strict=True):
-            if e is None or not isinstance(a, np.ndarray):
-                return Result(FAILED, f"output '{name}' is no tensor")
             if is_drawn:
                 a = a if a.shape != e.shape or a.dtype != e.dtype else e
             why = difference(a, e, case)

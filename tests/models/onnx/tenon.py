@@ -25,10 +25,36 @@ class ModelSize(ctypes.Structure):
                 ("min", ctypes.c_int64), ("max", ctypes.c_int64), ("likely", ctypes.c_int64)]
 
 
+class InputValue(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("type", Type), ("data", ctypes.c_void_p)]
+
+
+class InputList(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("count", ctypes.c_int64), ("types", ctypes.POINTER(Type))]
+
+
 class ModelDesc(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("folder", ctypes.c_char_p), ("copy", ctypes.c_bool),
                 ("sizes", ctypes.POINTER(ModelSize)), ("n_sizes", ctypes.c_size_t),
-                ("name", ctypes.c_char_p), ("variants", ctypes.c_int)]
+                ("name", ctypes.c_char_p), ("variants", ctypes.c_int), ("tunable", ctypes.c_bool),
+                ("about_sizes", ctypes.c_void_p), ("interpreted", ctypes.c_bool),
+                ("outputs", ctypes.c_void_p), ("n_outputs", ctypes.c_size_t),
+                ("inputs", ctypes.c_void_p), ("n_inputs", ctypes.c_size_t),
+                ("problems", ctypes.c_void_p * 2),
+                ("values", ctypes.POINTER(InputValue)), ("n_values", ctypes.c_size_t),
+                ("lists", ctypes.POINTER(InputList)), ("n_lists", ctypes.c_size_t)]
+
+
+def type_of(array):
+    return Type(NUMBER[array.dtype], as_shape(array.shape))
+
+
+def input_list(name, arrays):
+    """Makes a tn_input_list of arrays; None: an absent optional value."""
+    if arrays is None:
+        return InputList(name.encode(), -1, None)
+    types = (Type * len(arrays))(*[type_of(x) for x in arrays])
+    return InputList(name.encode(), len(arrays), types if arrays else None)
 
 
 def model_size(name, known):
@@ -59,6 +85,7 @@ class Library(Tenon):
         self.declare("model_free", [p], None)
         self.declare("model_bind", [p, p])
         self.declare("model_port", [p, ctypes.c_int, size, p])
+        self.declare("model_length", [p, text], ctypes.c_int64)
         self.declare("binding_input", [p, text, Shape, ctypes.c_int, p, size])
         self.declare("binding_run", [p])
         self.declare("binding_type", [p, text], Type)
@@ -76,13 +103,19 @@ class Library(Tenon):
         function = getattr(self.lib, "tn_" + name)
         function.argtypes, function.restype = arguments, result
 
-    def load(self, source, sizes=(), variants=0, copy=False):
-        """Loads a model from a path or from a file's bytes; `sizes` lists pairs (name, known), and
-        `variants` is one of tn_variants."""
+    def load(self, source, sizes=(), variants=0, copy=False, values=None, lists=None):
+        """Loads a model from a path or from a file's bytes; `sizes` lists pairs (name, known),
+        `variants` is one of tn_variants, `values` are {input: array}, and `lists` {input: arrays}."""
         model = ctypes.c_void_p()
         known = (ModelSize * len(sizes))(*[model_size(*s) for s in sizes])
-        desc = ModelDesc(ctypes.sizeof(ModelDesc), None, copy, known, len(sizes), None, variants)
-        desc, model_at = ctypes.byref(desc) if sizes or variants or copy else None, ctypes.byref(model)
+        given = {n: np.ascontiguousarray(x).reshape(np.shape(x)) for n, x in (values or {}).items()}
+        fixed = (InputValue * len(given))(*[InputValue(n.encode(), type_of(x), x.ctypes.data)
+                                            for n, x in given.items()])
+        listed = (InputList * len(lists or {}))(*[input_list(*x) for x in (lists or {}).items()])
+        desc = ModelDesc(ctypes.sizeof(ModelDesc), None, copy, known, len(sizes), None, variants,
+                         values=fixed, n_values=len(fixed), lists=listed, n_lists=len(listed))
+        is_told = sizes or variants or copy or given or lists
+        desc, model_at = ctypes.byref(desc) if is_told else None, ctypes.byref(model)
         if isinstance(source, bytes):
             s = self.lib.tn_model_load_bytes(self.context, source, len(source), desc, model_at)
         else:
@@ -104,6 +137,10 @@ class Model:
             sizes = [port.sizes[i].decode() for i in range(port.type.shape.rank)]
             found.append((port.name.decode(), NUMPY.get(port.type.dtype), sizes))
         return found
+
+    def length(self, output):
+        """Returns tn_model_length."""
+        return self.lib.tn_model_length(self.handle, output.encode())
 
     def bounds(self):
         """Returns {name: (min, max)} of the sizes of inputs."""

@@ -36,6 +36,12 @@ typedef struct importer_port {
   const node *node;       /* the BUFFER of an input, the value of an output */
 } importer_port;
 
+/** An output that is a sequence, the tensors of which are ports, or absent. */
+typedef struct importer_list {
+  const char *name; /* the file's */
+  int64_t length;   /* −1: absent */
+} importer_list;
+
 /** A part of a model that is not supported, or does not fit to others. */
 typedef struct importer_problem {
   bool is_of_operator; /* of an operator, wherever it is used; else of a node, an input or output */
@@ -79,6 +85,7 @@ typedef struct import {
   bool uses_data;       /* the node depends on more than such inputs */
   node_list sizes_used; /* sizes that the current node read from shape tensors */
   VEC(importer_port) inputs, outputs;
+  VEC(importer_list) lists;   /* among outputs */
   importer_problems problems; /* of import_find_problems */
   bool meets_problem;         /* the node at hand reads a value that was left out */
   bool leaves_out_sequences;  /* among outputs, and values that were not built */

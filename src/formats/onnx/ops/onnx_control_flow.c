@@ -5,6 +5,7 @@
    count and freezes its states once the condition is false, so only loops with a known maximum are
    supported. */
 #include "formats/onnx/ops/onnx_builders.h"
+#include "formats/onnx/ops/onnx_unrolled_loop.h"
 #include "ir/core/binder.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/axes_and_broadcasting.h"
@@ -219,6 +220,10 @@ static void build_conditional_loop(loop *l, value initial_condition, value next_
 }
 
 void onnx_Loop(onnx_call *c) {
+  if (onnx_has_sequence_state(c)) {
+    onnx_unroll_loop(c);
+    return;
+  }
   loop l = open_loop(c, 2, c->n_inputs - 2, 2, 1);
   value initial_condition =
       onnx_has_input(c, 1) ? scalar_condition(&l, onnx_input(c, 1)) : bool_constant(&l, true);
