@@ -124,17 +124,21 @@ typedef struct tn_model_desc {
      is not listed is a port of its own name. NULL: none */
   const tn_input_list *lists;
   size_t n_lists; /**< length of `lists` */
+  /** map the files, so that weights which kernels read as they are need no memory of their own. A
+      file that another process cuts then ends this process. Without it, weights are read from the
+      files when they are used, and what a file lacks by then is TN_ERR_IO */
+  bool map;
 } tn_model_desc;
 
 /* clang-format off */
 #define TN_MODEL_DESC_INIT                                                                 \
   { sizeof(tn_model_desc), NULL, false, NULL, 0, NULL, TN_VARIANTS_AUTO, false, NULL, false, \
-    NULL, 0, NULL, 0, {NULL, NULL}, NULL, 0, NULL, 0 }
+    NULL, 0, NULL, 0, {NULL, NULL}, NULL, 0, NULL, 0, false }
 /* clang-format on */
 
 /** Loads a model file; `desc` NULL: INIT. The model belongs to the context until it is freed.
-    Unless `copy` is set its files are mapped and must not be shortened or overwritten in place
-    while they are in use ("Models" in docs/library.md). On failure *model is NULL and tn_message
+    Unless `copy` is set its files stay open, and must not be overwritten in place while they are in
+    use ("Models" in docs/library.md). On failure *model is NULL and tn_message
     names the file and the node: TN_ERR_IO where a file cannot be read; TN_ERR_FORMAT where it is
     malformed; TN_ERR_UNSUPPORTED with a list of what is not supported; TN_ERR_SHAPE or TN_ERR_DTYPE
     where nodes do not fit together for all sizes that the inputs allow; TN_ERR_ARGUMENT where

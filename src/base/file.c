@@ -1,7 +1,7 @@
-/* Implements the file utilities. Reading maps a file with mmap, or copies a pipe into anonymous
-   memory that is unmapped in the same way. Writing first follows symbolic links, as a rename would
-   replace the link and not the file behind it, and then replaces the file (atomic_write.h) or
-   overwrites it. */
+/* Implements the file utilities. Reading maps a file with mmap, or copies a pipe, or parts of a
+   file, into anonymous memory that is unmapped in the same way. Writing first follows symbolic
+   links, as a rename would replace the link and not the file behind it, and then replaces the file
+   (atomic_write.h) or overwrites it. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -48,7 +48,28 @@ tn_status file_absolute_path(const char *path, char absolute[FILE_PATH_BYTES], d
   return io_error(d, "use", path);
 }
 
-static tn_status map_descriptor(file_map *f, int fd, const char *path, diag *d) {
+typedef enum access_kind { MAPPED, IN_PARTS } access_kind;
+
+/** Maps a file, or reserves memory for it and keeps a descriptor of its own. */
+static bool map_bytes(file_map *f, int fd, access_kind how) {
+  int flags = how == MAPPED ? MAP_PRIVATE : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  int own = how == MAPPED ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (own < 0) return false;
+  int protection = how == MAPPED ? PROT_READ : PROT_READ | PROT_WRITE;
+  void *at = mmap(NULL, f->bytes, protection, flags, how == MAPPED ? fd : -1, 0);
+  if (at != MAP_FAILED) {
+    f->data = at;
+    f->in_parts = how == IN_PARTS;
+    f->fd = own;
+    return true;
+  }
+  int error = errno;
+  if (how == IN_PARTS) close(own);
+  errno = error;
+  return false;
+}
+
+static tn_status map_descriptor(file_map *f, int fd, const char *path, access_kind how, diag *d) {
   struct stat s;
   if (fstat(fd, &s)) return io_error(d, "read", path);
   char shown[FILE_PRINTABLE_BYTES];
@@ -57,27 +78,24 @@ static tn_status map_descriptor(file_map *f, int fd, const char *path, diag *d) 
                     S_ISDIR(s.st_mode) ? "a folder, not a file" : "not a regular file");
   f->bytes = (size_t)s.st_size;
   if (!f->bytes) return TN_OK;
-  void *at = mmap(NULL, f->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-  if (at == MAP_FAILED) {
-    f->bytes = 0;
-    return io_error(d, "map", path);
-  }
-  f->data = at;
-  return TN_OK;
+  if (map_bytes(f, fd, how)) return TN_OK;
+  f->bytes = 0;
+  return io_error(d, "map", path);
 }
 
-/** Maps the file at a path; messages call it `name`. */
-static tn_status map_path(file_map *f, const char *path, const char *name, diag *d) {
+/** Opens the file at a path; messages call it `name`. */
+static tn_status map_path(file_map *f, const char *path, const char *name, access_kind how,
+                          diag *d) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return io_error(d, "open", name);
-  tn_status s = map_descriptor(f, fd, name, d);
+  tn_status s = map_descriptor(f, fd, name, how, d);
   close(fd);
   return s;
 }
 
 tn_status file_map_open(file_map *f, const char *path, diag *d) {
   *f = (file_map){0};
-  return map_path(f, path, path, d);
+  return map_path(f, path, path, MAPPED, d);
 }
 
 /** True if a path is a folder's or one below it; both are absolute and have no links. */
@@ -97,15 +115,15 @@ static bool read_descriptor_path(const char *proc_path, char path[PATH_MAX]) {
 }
 
 static tn_status map_within(file_map *f, int fd, const char *path, const char *folder,
-                            const char *beside, diag *d) {
+                            const char *beside, access_kind how, diag *d) {
   char proc_path[40], at[PATH_MAX], top[PATH_MAX], shown[FILE_PRINTABLE_BYTES];
   snprintf(proc_path, sizeof proc_path, "/proc/self/fd/%d", fd);
   if (!realpath(*folder ? folder : ".", top)) return io_error(d, "open", folder);
   if (!read_descriptor_path(proc_path, at)) return io_error(d, "locate", path);
-  if (is_within(at, top)) return map_path(f, proc_path, at, d);
+  if (is_within(at, top)) return map_path(f, proc_path, at, how, d);
   if (beside && realpath(beside, top)) {
     *strrchr(top, '/') = 0;
-    if (is_within(at, top)) return map_path(f, proc_path, at, d);
+    if (is_within(at, top)) return map_path(f, proc_path, at, how, d);
   }
   return diag_set(d, TN_ERR_IO, "cannot read \"%s\": a link leads out of the folder it must be in",
                   file_printable_path(path, shown));
@@ -113,14 +131,24 @@ static tn_status map_within(file_map *f, int fd, const char *path, const char *f
 
 /* The file is located by descriptor, not by path, so that no link can take its place in between;
    O_PATH has no effect on a device or pipe that the path leads to. */
-tn_status file_map_open_within(file_map *f, const char *path, const char *folder,
-                               const char *beside, diag *d) {
+static tn_status open_within(file_map *f, const char *path, const char *folder, const char *beside,
+                             access_kind how, diag *d) {
   *f = (file_map){0};
   int fd = open(path, O_PATH | O_CLOEXEC);
   if (fd < 0) return io_error(d, "open", path);
-  tn_status s = map_within(f, fd, path, folder, beside, d);
+  tn_status s = map_within(f, fd, path, folder, beside, how, d);
   close(fd);
   return s;
+}
+
+tn_status file_map_open_within(file_map *f, const char *path, const char *folder,
+                               const char *beside, diag *d) {
+  return open_within(f, path, folder, beside, MAPPED, d);
+}
+
+tn_status file_parts_open_within(file_map *f, const char *path, const char *folder,
+                                 const char *beside, diag *d) {
+  return open_within(f, path, folder, beside, IN_PARTS, d);
 }
 
 /* Pipes: read into anonymous mappings, so that file_map_close unmaps them as it does files. */
@@ -170,20 +198,75 @@ static tn_status read_pipe(file_map *f, const char *path, diag *d) {
   return s;
 }
 
-tn_status file_map_open_or_pipe(file_map *f, const char *path, diag *d) {
+static tn_status open_or_pipe(file_map *f, const char *path, access_kind how, diag *d) {
   struct stat s;
   *f = (file_map){0};
   bool is_pipe = !stat(path, &s) && S_ISFIFO(s.st_mode);
-  return is_pipe ? read_pipe(f, path, d) : file_map_open(f, path, d);
+  return is_pipe ? read_pipe(f, path, d) : map_path(f, path, path, how, d);
+}
+
+tn_status file_map_open_or_pipe(file_map *f, const char *path, diag *d) {
+  return open_or_pipe(f, path, MAPPED, d);
+}
+
+tn_status file_parts_open_or_pipe(file_map *f, const char *path, diag *d) {
+  return open_or_pipe(f, path, IN_PARTS, d);
+}
+
+/* Parts. */
+
+/** Reads a part; its file's name is that of its descriptor, which needs no memory. */
+static tn_status read_part(const file_map *f, size_t offset, size_t bytes, void *to, diag *d) {
+  char proc_path[40], path[PATH_MAX], shown[FILE_PRINTABLE_BYTES];
+  size_t done = 0;
+  ssize_t n = 1;
+  while (done < bytes && n) {
+    n = pread(f->fd, (char *)to + done, bytes - done, (off_t)(offset + done));
+    if (n < 0 && errno != EINTR) break;
+    if (n > 0) done += (size_t)n;
+  }
+  if (done == bytes) return TN_OK;
+  int error = errno;
+  snprintf(proc_path, sizeof proc_path, "/proc/self/fd/%d", f->fd);
+  if (!read_descriptor_path(proc_path, path)) strcpy(path, "the file");
+  errno = error;
+  if (n < 0) return io_error(d, "read", path);
+  struct stat s;
+  return diag_set(
+      d, TN_ERR_IO, "cannot read \"%s\": it has %lld bytes, and had %zu when it was opened",
+      file_printable_path(path, shown), fstat(f->fd, &s) ? -1LL : (long long)s.st_size, f->bytes);
+}
+
+tn_status file_map_read(const file_map *f, const void *at, size_t bytes, diag *d) {
+  if (!f->in_parts) return TN_OK;
+  return read_part(f, (size_t)((const unsigned char *)at - f->data), bytes, (void *)at, d);
+}
+
+tn_status file_map_copy(const file_map *f, const void *from, size_t bytes, void *to, diag *d) {
+  if (f->in_parts)
+    return read_part(f, (size_t)((const unsigned char *)from - f->data), bytes, to, d);
+  if (bytes) memcpy(to, from, bytes);
+  return TN_OK;
 }
 
 void file_map_close(file_map *f) {
   if (f->data) munmap((void *)f->data, f->bytes);
+  if (f->in_parts) close(f->fd);
   *f = (file_map){0};
+}
+
+static tn_status detach_parts(file_map *f, diag *d) {
+  tn_status s = file_map_read(f, f->data, f->bytes, d);
+  if (s != TN_OK) return s;
+  close(f->fd);
+  f->in_parts = false;
+  f->is_copy = true;
+  return TN_OK;
 }
 
 tn_status file_map_detach(file_map *f, diag *d) {
   if (!f->data || f->is_copy) return TN_OK;
+  if (f->in_parts) return detach_parts(f, d);
   int protection = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
   void *copy = mmap(NULL, f->bytes, protection, flags, -1, 0);
   if (copy == MAP_FAILED) return diag_set(d, TN_ERR_MEMORY, "out of memory");
@@ -197,9 +280,9 @@ tn_status file_map_detach(file_map *f, diag *d) {
   return TN_OK;
 }
 
-/* The pages of a copy would be lost. */
+/* The pages of a copy would be lost; those of parts may be read by several. */
 void file_map_evict(const file_map *f, const void *at, size_t bytes) {
-  if (!f->data || !bytes || f->is_copy) return;
+  if (!f->data || !bytes || f->is_copy || f->in_parts) return;
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)at / page * page;
   (void)madvise((void *)from, (uintptr_t)at + bytes - from, MADV_DONTNEED);
 }

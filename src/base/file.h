@@ -1,6 +1,7 @@
-/* File utilities: memory-maps files for reading, writes them (by atomic replacement where the
-   folder permits it), creates folders, tests whether two paths are the same file, and makes paths
-   absolute and fit for messages. A failure is TN_ERR_IO with a message that names the path. */
+/* File utilities: memory-maps files for reading, or reads parts of them, writes them (by atomic
+   replacement where the folder permits it), creates folders, tests whether two paths are the same
+   file, and makes paths absolute and fit for messages. A failure is TN_ERR_IO with a message that
+   names the path. */
 #ifndef TENON_BASE_FILE_H
 #define TENON_BASE_FILE_H
 
@@ -15,7 +16,9 @@
 typedef struct file_map {
   const unsigned char *data;
   size_t bytes;
-  bool is_copy; /* in memory, of a pipe or a detached file: it cannot be read again */
+  bool is_copy;  /* in memory, of a pipe or a detached file: it cannot be read again */
+  bool in_parts; /* `data` is memory, zero where file_map_read has not read the file yet */
+  int fd;        /* in parts: the open file */
 } file_map;
 
 /** Maps a regular file; anything else is TN_ERR_IO. file_map_close unmaps it. */
@@ -31,11 +34,27 @@ tn_status file_map_open_within(file_map *f, const char *path, const char *folder
 /** Maps a file as file_map_open does, or reads a pipe to its end, waiting for its writers. */
 tn_status file_map_open_or_pipe(file_map *f, const char *path, diag *d);
 
-/** Replaces a map's pages by copies, at the same address: the file may change then. */
+/* A map of a file that another process cuts ends this process where it is read. A file in parts
+   does not: reading what is not there any more is TN_ERR_IO. Both open a pipe, and files within a
+   folder, as the functions above do. */
+tn_status file_parts_open_or_pipe(file_map *f, const char *path, diag *d);
+tn_status file_parts_open_within(file_map *f, const char *path, const char *folder,
+                                 const char *beside, diag *d);
+
+/** Has bytes of a file in parts at their place in `data`; does nothing to maps and copies. Several
+    threads may read the same bytes. */
+tn_status file_map_read(const file_map *f, const void *at, size_t bytes, diag *d);
+
+/** Copies bytes of a file, `from` being their place in `data`, which those of a file in parts pass
+    by. */
+tn_status file_map_copy(const file_map *f, const void *from, size_t bytes, void *to, diag *d);
+
+/** Replaces a map's pages by copies, at the same address, or reads all parts: the file may change
+    then. */
 tn_status file_map_detach(file_map *f, diag *d);
 
 /** Drops the pages of some of a map's bytes from the process's resident memory. They can be read at
-    any time and are then loaded again. Does nothing to bytes of a pipe. */
+    any time and are then loaded again. Does nothing to bytes of a pipe or a file in parts. */
 void file_map_evict(const file_map *f, const void *at, size_t bytes);
 
 /** Replaces a file atomically, or creates it: readers see the old contents or the new ones, and a

@@ -64,10 +64,7 @@ void execution_close(execution *e) {
 
 void execution_set_host(execution *e, const executable_host *host) { e->host = *host; }
 
-void execution_on_last_read(execution *e, void (*report)(void *user, size_t buffer), void *user) {
-  e->last_reads.report = report;
-  e->last_reads.user = user;
-}
+void execution_set_readers(execution *e, const input_readers *r) { e->readers = *r; }
 
 tn_status execution_set_var(execution *e, size_t var, int64_t value, diag *d) {
   const tn_program_var *v = &e->p->vars[var];
@@ -155,7 +152,7 @@ static tn_status prepare_run(execution *e, diag *d) {
 /** True if a section's end must be known before the next one is submitted. */
 static bool is_awaited(const execution *e, const command_section *section) {
   return !queue_has_stream(e->queue) || section->has_host_steps || e->profile.is_profiled ||
-         e->last_reads.report;
+         e->readers.end;
 }
 
 /** Waits until all sections that were submitted are done. Those that fail set their values of
@@ -280,18 +277,25 @@ static tn_status copy_initial_states(execution *e, const command_section *loop, 
 
 /** Ends a loop after its last trip, or one without trips: takes its time and reports inputs. */
 static void end_loop(execution *e, size_t step) {
-  const last_read_report *to = &e->last_reads;
   if (e->profile.is_profiled)
     run_profile_add_step(&e->profile, step, e->profile.times.stamps[2 * step], clock_now_ns());
-  for (size_t i = 0; to->report && i < e->p->n_buffers; i++)
-    if (to->reads[i].step == step && e->p->buffers[i].role == BUFFER_ROLE_INPUT)
-      to->report(to->user, i);
+  for (size_t i = 0; e->uses && i < e->p->n_buffers; i++)
+    if (e->uses[i].last == step) e->readers.end(e->readers.user, i);
+}
+
+/** Gives inputs that a loop is the first to read their memory. */
+static tn_status begin_uses(execution *e, size_t step, diag *d) {
+  tn_status s = TN_OK;
+  for (size_t i = 0; e->uses && i < e->p->n_buffers && s == TN_OK; i++)
+    if (e->uses[i].first == step) s = execution_begin_use(&e->uses[i], &d->failure);
+  return s;
 }
 
 /** Begins the loop of section *at; if it has no trips, moves *at to its end. */
 static tn_status begin_loop(execution *e, size_t *at, diag *d) {
   const command_section *loop = &e->sections[*at];
-  tn_status s = copy_initial_states(e, loop, d);
+  tn_status s = begin_uses(e, loop->step, d);
+  if (s == TN_OK) s = copy_initial_states(e, loop, d);
   e->trip[loop->step] = 0;
   if (e->profile.is_profiled) e->profile.times.stamps[2 * loop->step] = clock_now_ns();
   if (loop_trips(e, loop) > 0 && e->p->steps[loop->step].n_steps) {

@@ -6,6 +6,7 @@
 #include "device/memory/buffer.h"
 #include "device/queue/queue.h"
 #include "runtime/executable.h"
+#include "runtime/input_readers.h"
 #include "runtime/run_profile.h"
 
 typedef struct execution execution;
@@ -31,10 +32,8 @@ tn_status execution_buffer_bytes(execution *e, size_t buffer, uint64_t *bytes, d
 /** The bytes of scratch memory, where buffers live between two steps, with the present values. */
 tn_status execution_scratch_bytes(execution *e, uint64_t *bytes, diag *d);
 
-/** Sets a callback that runs report each input to, once, after the last step or trip that reads it.
-    Called between two steps, on the thread that runs them or the one that waits for them. To be set
-    before the first run. */
-void execution_on_last_read(execution *e, void (*report)(void *user, size_t buffer), void *user);
+/** Sets the callbacks, before the first run. */
+void execution_set_readers(execution *e, const input_readers *r);
 
 /** Has runs ask for the memory of outputs whose sizes they compute, which is to be set by
     execution_set_buffer. To be set before the first run. */

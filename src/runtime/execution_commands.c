@@ -1,7 +1,9 @@
 /* Records the command lists of an execution: one for each run of steps between the beginnings and
    ends of loops and segments, with barriers between steps, timestamps if profiling is on, and
-   callbacks after the last read of an input. */
+   callbacks around the steps that read an input. */
 #include "runtime/execution_commands.h"
+
+#include "runtime/execution_memory.h"
 
 /* Sections. */
 
@@ -116,39 +118,85 @@ tn_status execution_check_launch(struct execution *e, size_t i, diag *d) {
   return s;
 }
 
-/* Last reads of inputs. */
+/* Uses of inputs. */
 
 static size_t outermost_loop(const executable *p, size_t step) {
   while (p->steps[step].parent != SIZE_MAX) step = p->steps[step].parent;
   return step;
 }
 
-static void find_last_reads(struct execution *e) {
-  const executable *p = e->p;
-  last_read *reads = arena_calloc(&e->arena, p->n_buffers + 1, sizeof *reads);
-  for (size_t i = 0; i < p->n_buffers; i++) reads[i] = (last_read){e, i, SIZE_MAX};
-  for (size_t i = 0; i < p->n_steps; i++)
-    for (size_t k = 0; k < p->steps[i].n_buffers; k++)
-      reads[p->steps[i].buffers[k]].step = outermost_loop(p, i);
-  e->last_reads.reads = reads;
+/** Notes that a step uses a buffer, if that is an input, or part of one. */
+static void note_use(const executable *p, input_use *uses, size_t step, size_t buffer) {
+  input_use *u = &uses[p->buffers[buffer].within];
+  if (p->buffers[u->buffer].role != BUFFER_ROLE_INPUT) return;
+  u->last = outermost_loop(p, step);
+  if (u->first == SIZE_MAX) u->first = u->last;
 }
 
-static tn_status report_last_read(void *user, tn_failure *failure) {
-  (void)failure;
-  const last_read *r = user;
-  const last_read_report *to = &r->execution->last_reads;
-  to->report(to->user, r->buffer);
+static void find_uses(struct execution *e) {
+  const executable *p = e->p;
+  input_use *uses = arena_calloc(&e->arena, p->n_buffers + 1, sizeof *uses);
+  for (size_t i = 0; i < p->n_buffers; i++) uses[i] = (input_use){e, i, SIZE_MAX, SIZE_MAX};
+  for (size_t i = 0; i < p->n_steps; i++) {
+    const executable_step *s = &p->steps[i];
+    for (size_t k = 0; k < s->n_buffers; k++) note_use(p, uses, i, s->buffers[k]);
+    for (size_t k = 0; k < s->n_states; k++) note_use(p, uses, i, s->states[k].init);
+  }
+  e->uses = uses;
+}
+
+tn_status execution_begin_use(const input_use *u, tn_failure *failure) {
+  struct execution *e = u->execution;
+  const executable *p = e->p;
+  tn_span *spans = e->memory.spans;
+  if (!e->readers.begin || e->memory.buffers[u->buffer]) return TN_OK;
+  uint64_t bytes = execution_bytes_of(e, u->buffer);
+  tn_status s = e->readers.begin(e->readers.user, u->buffer, &spans[u->buffer], failure);
+  if (s != TN_OK) return s;
+  if (spans[u->buffer].bytes < bytes)
+    return tn_fail(failure, TN_ERR_INTERNAL, "%s: an input is too short", p->name);
+  spans[u->buffer].bytes = bytes;
+  execution_place_views_of(e, u->buffer);
+  for (size_t i = 0; i < p->n_steps; i++)
+    for (size_t k = 0; k < p->steps[i].n_buffers; k++)
+      if (p->buffers[p->steps[i].buffers[k]].within == u->buffer && e->launch.spans[i])
+        e->launch.spans[i][k] = spans[p->steps[i].buffers[k]];
   return TN_OK;
 }
 
-static void record_last_reads(struct execution *e, tn_commands *commands, size_t i) {
-  const executable_step *step = &e->p->steps[i];
+static tn_status call_begin_use(void *user, tn_failure *failure) {
+  return execution_begin_use(user, failure);
+}
+
+static tn_status call_end_use(void *user, tn_failure *failure) {
+  (void)failure;
+  const input_use *u = user;
+  u->execution->readers.end(u->execution->readers.user, u->buffer);
+  return TN_OK;
+}
+
+/** The k-th buffer of a step, if that is an input, or part of one, that no buffer before it is. */
+static input_use *use_of(struct execution *e, size_t i, size_t k) {
+  const executable *p = e->p;
+  const executable_step *step = &p->steps[i];
+  size_t b = p->buffers[step->buffers[k]].within;
+  for (size_t j = 0; j < k; j++)
+    if (p->buffers[step->buffers[j]].within == b) return NULL;
+  return p->buffers[b].role == BUFFER_ROLE_INPUT ? &e->uses[b] : NULL;
+}
+
+static void record_first_uses(struct execution *e, tn_commands *commands, size_t i) {
+  for (size_t k = 0; e->readers.begin && k < e->p->steps[i].n_buffers; k++) {
+    input_use *u = use_of(e, i, k);
+    if (u && u->first == i) command_list_call(commands, call_begin_use, u);
+  }
+}
+
+static void record_last_uses(struct execution *e, tn_commands *commands, size_t i) {
   command_list_barrier(commands);
-  for (size_t k = 0; k < step->n_buffers; k++) {
-    last_read *r = &e->last_reads.reads[step->buffers[k]];
-    if (r->step != i || e->p->buffers[r->buffer].role != BUFFER_ROLE_INPUT) continue;
-    command_list_call(commands, report_last_read, r);
-    r->step = SIZE_MAX; /* a step may read a buffer twice */
+  for (size_t k = 0; k < e->p->steps[i].n_buffers; k++) {
+    input_use *u = use_of(e, i, k);
+    if (u && u->last == i) command_list_call(commands, call_end_use, u);
   }
 }
 
@@ -172,18 +220,19 @@ static void record_section(struct execution *e, command_section *section) {
   if (queue_has_stream(e->queue)) command_list_wait_at(c, e->done, &e->after);
   for (size_t i = section->step; i < section->step + section->n_steps; i++) {
     if (i > section->step) command_list_barrier(c);
+    if (e->uses) record_first_uses(e, c, i);
     if (e->profile.is_profiled) command_list_timestamp(c, &e->profile.times.stamps[2 * i]);
     record_step(e, c, i);
     section->has_host_steps |= e->p->steps[i].kind == STEP_CUSTOM;
     if (e->profile.is_profiled) command_list_timestamp(c, &e->profile.times.stamps[2 * i + 1]);
-    if (e->last_reads.report) record_last_reads(e, c, i);
+    if (e->uses) record_last_uses(e, c, i);
   }
   command_list_signal_at(c, e->done, &e->runs);
 }
 
 static void record_body(void *arg) {
   struct execution *e = arg;
-  if (e->last_reads.report) find_last_reads(e);
+  if (e->readers.end) find_uses(e);
   for (size_t i = 0; i < e->n_sections; i++)
     if (e->sections[i].commands) record_section(e, &e->sections[i]);
 }

@@ -19,6 +19,9 @@ void execution_commands_release(struct execution *e);
 /** Fills the launch of a kernel step with the present spans and values. */
 void execution_fill_launch(struct execution *e, size_t step);
 
+/** Gives an input that has no memory its place, for the steps that read it. */
+tn_status execution_begin_use(const input_use *u, tn_failure *failure);
+
 /** Checks that a filled launch's buffers are as large as its kernel's code takes them to be. */
 tn_status execution_check_launch(struct execution *e, size_t step, diag *d);
 

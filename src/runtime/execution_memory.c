@@ -262,15 +262,25 @@ static tn_status place_scratch(struct execution *e, size_t segment, diag *d) {
   return s;
 }
 
+static void place_view(struct execution *e, size_t i) {
+  const executable_buffer *b = &e->p->buffers[i];
+  e->memory.spans[i] = span_slice(&e->memory.spans[b->within], b->start * dtype_bytes(b->dtype),
+                                  execution_bytes_of(e, i));
+}
+
 /** Places the views of buffers that have their places. */
 static void place_views(struct execution *e, size_t segment) {
-  tn_span *spans = e->memory.spans;
   for (size_t i = 0; i < e->p->n_buffers; i++) {
     const executable_buffer *b = &e->p->buffers[i];
     if (b->role == BUFFER_ROLE_VIEW && e->p->buffers[b->within].segment == segment)
-      spans[i] =
-          span_slice(&spans[b->within], b->start * dtype_bytes(b->dtype), execution_bytes_of(e, i));
+      place_view(e, i);
   }
+}
+
+void execution_place_views_of(struct execution *e, size_t buffer) {
+  for (size_t i = 0; i < e->p->n_buffers; i++)
+    if (e->p->buffers[i].role == BUFFER_ROLE_VIEW && e->p->buffers[i].within == buffer)
+      place_view(e, i);
 }
 
 /* Inputs and outputs. */
@@ -278,8 +288,13 @@ static void place_views(struct execution *e, size_t segment) {
 static tn_status place_bindable(struct execution *e, size_t i, diag *d) {
   execution_memory *m = &e->memory;
   uint64_t bytes = execution_bytes_of(e, i);
-  if (!m->buffers[i] && e->p->buffers[i].role == BUFFER_ROLE_INPUT)
+  bool is_absent = !m->buffers[i] && e->p->buffers[i].role == BUFFER_ROLE_INPUT;
+  if (is_absent && !e->readers.begin)
     return diag_set(d, TN_ERR_ARGUMENT, "%s: an input has no value", e->p->name);
+  if (is_absent) { /* it gets its place before it is read */
+    m->spans[i] = (tn_span){.device = e->p->target->device, .bytes = bytes};
+    return TN_OK;
+  }
   tn_status s = TN_OK;
   if (!m->buffers[i] || m->is_allocated[i]) {
     s = buffer_reserve_on(e->p->target->device, &m->buffers[i], bytes, execution_timeline(e), d);

@@ -27,6 +27,9 @@ tn_status execution_place_slots(struct execution *e, diag *d);
     allocates or grows the others. */
 tn_status execution_place_buffers(struct execution *e, size_t segment, diag *d);
 
+/** Places the views of a buffer that has its place. */
+void execution_place_views_of(struct execution *e, size_t buffer);
+
 /** Sets the variables of ITEMs, until they are read, to the least value of each. */
 void execution_forget_items(struct execution *e);
 

@@ -8,6 +8,7 @@
 #include "device/queue/command_list.h"
 #include "device/queue/queue.h"
 #include "runtime/custom_call.h"
+#include "runtime/input_readers.h"
 #include "runtime/run_profile.h"
 #include "schedule/memory/memory_plan.h"
 
@@ -67,17 +68,12 @@ typedef struct command_section {
   bool has_host_steps;   /* likewise */
 } command_section;
 
-/** An input and the last step that reads it; the outermost loop if a loop contains that step. */
-typedef struct last_read {
+/** An input and the first and the last step that read it; the outermost loop if a loop contains
+   that step. */
+typedef struct input_use {
   struct execution *execution;
-  size_t buffer, step;
-} last_read;
-
-typedef struct last_read_report {
-  void (*report)(void *user, size_t buffer); /* NULL: not reported */
-  void *user;
-  last_read *reads; /* of each buffer */
-} last_read_report;
+  size_t buffer, first, last; /* SIZE_MAX: none */
+} input_use;
 
 /** Gives an output whose size became known in a run its memory. */
 typedef struct late_outputs {
@@ -106,7 +102,8 @@ struct execution {
   int64_t *trip;     /* number of the present trip, of each step that is a loop */
   size_t segment;    /* that the present run has reached */
   late_outputs late_outputs;
-  last_read_report last_reads;
+  input_readers readers;
+  input_use *uses; /* of each buffer; NULL: nobody is told */
   run_profile profile;
 };
 

@@ -32,7 +32,11 @@ static const char text[] =
     "%e = exp f32 %x\n%f = mul f32 %end %last\n"
     "return %e %f\n";
 
+enum { INPUTS = 5 };
+
 typedef struct job {
+  tn_buffer *aside[INPUTS + 1]; /* memory of inputs, given when they are read */
+  size_t begun;
   diag diag;
   size_t columns;
   ir *ir;
@@ -125,10 +129,60 @@ static void inputs_are_told_of_when_all_trips_are_done(void **state) {
   tn_context *c = tn_open(NULL);
   job j;
   open_job(&j, c, FEW);
-  execution_on_last_read(j.run, note, &j);
+  execution_set_readers(j.run, &(input_readers){.end = note, .user = &j});
   check_run(&j);
   for (int64_t uid = 1; uid <= 5; uid++) assert_int_equal(times_told(&j, uid), 1);
   assert_int_equal(j.n, 5);
+  close_job(&j);
+  check_ok(c, tn_close(c));
+}
+
+/** Gives an input memory, which `zero_aside` overwrites when it is not read any more. */
+static tn_status give_aside(void *user, size_t buffer, tn_span *to, tn_failure *failure) {
+  job *j = user;
+  (void)failure;
+  for (int64_t uid = 1; uid <= INPUTS; uid++)
+    if (executable_input(j->made, uid, 0) == buffer) {
+      j->begun++;
+      return buffer_span(j->aside[uid], to, &j->diag);
+    }
+  return TN_ERR_INTERNAL;
+}
+
+static void zero_aside(void *user, size_t buffer) {
+  job *j = user;
+  tn_span span;
+  j->n++;
+  for (int64_t uid = 1; uid <= INPUTS; uid++)
+    if (executable_input(j->made, uid, 0) == buffer) {
+      assert_int_equal(buffer_span(j->aside[uid], &span, &j->diag), TN_OK);
+      assert_int_equal(zero_span(&span, &j->diag), TN_OK);
+    }
+}
+
+static tn_status give_none(void *user, size_t buffer, tn_span *to, tn_failure *failure) {
+  (void)user, (void)buffer, (void)to;
+  return tn_fail(failure, TN_ERR_IO, "the file was cut");
+}
+
+static void inputs_get_memory_when_they_are_read(void **state) {
+  (void)state;
+  tn_context *c = tn_open(NULL);
+  job j;
+  open_job(&j, c, FEW);
+  for (int64_t uid = 1; uid <= INPUTS; uid++) {
+    size_t at = executable_input(j.made, uid, 0);
+    j.aside[uid] = buffer_retain(execution_buffer(j.run, at));
+    assert_int_equal(execution_set_buffer(j.run, at, NULL, &j.diag), TN_OK);
+  }
+  execution_set_readers(j.run, &(input_readers){give_none, zero_aside, &j});
+  assert_int_equal(execution_run(j.run, &j.diag), TN_ERR_IO);
+  assert_non_null(strstr(j.diag.text, "the file was cut"));
+  execution_set_readers(j.run, &(input_readers){give_aside, zero_aside, &j});
+  check_run(&j);
+  assert_int_equal(j.begun, INPUTS);
+  assert_int_equal(j.n, INPUTS);
+  for (int64_t uid = 1; uid <= INPUTS; uid++) buffer_release(j.aside[uid]);
   close_job(&j);
   check_ok(c, tn_close(c));
 }
@@ -170,6 +224,7 @@ static void shared_scratch_memory_is_found_again(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(inputs_are_told_of_when_all_trips_are_done),
+      cmocka_unit_test(inputs_get_memory_when_they_are_read),
       cmocka_unit_test(shared_scratch_memory_is_found_again),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -279,7 +279,10 @@ typedef struct dumping {
 
 static void dump_body(void *arg) {
   dumping *d = arg;
+  const onnx_model *m = d->reading->model;
   d->text = str_new(&d->reading->arena);
+  for (size_t i = 0; i < m->external.n; i++)
+    if (onnx_tensor_load(m, m->external.at[i], &d->reading->diag)) diag_rethrow(&d->reading->diag);
   put_model(&d->text, d->reading->model);
 }
 
@@ -334,7 +337,7 @@ static void test_samples(void **state) {
     file_text expected = read_file(samples, name);
     reading r;
     reading_start(&r);
-    tn_status s = onnx_load_file(&r.model, path, path, NULL, &r.arena, &r.diag);
+    tn_status s = onnx_load_file(&r.model, path, path, NULL, ONNX_IN_PARTS, &r.arena, &r.diag);
     if (s != TN_OK) fail_msg("%s", r.diag.text);
     assert_string_equal(dump(&r), expected.at);
     reading_end(&r);
@@ -354,7 +357,8 @@ static void test_raw_data_is_not_copied(void **state) {
   snprintf(path, sizeof path, "%s/dtypes.onnx", samples);
   reading r;
   reading_start(&r);
-  assert_int_equal(onnx_load_file(&r.model, path, path, NULL, &r.arena, &r.diag), TN_OK);
+  assert_int_equal(onnx_load_file(&r.model, path, path, NULL, ONNX_IN_PARTS, &r.arena, &r.diag),
+                   TN_OK);
   const onnx_tensors *list = &r.model->graph->initializers;
   for (size_t i = 0; i < list->n; i++) {
     const onnx_tensor *t = list->at[i];
@@ -938,7 +942,7 @@ static void test_every_allocation_fails(void **state) {
       reading r;
       reading_start(&r);
       r.count.fail_at = n;
-      s = onnx_load_file(&r.model, path, path, NULL, &r.arena, &r.diag);
+      s = onnx_load_file(&r.model, path, path, NULL, ONNX_IN_PARTS, &r.arena, &r.diag);
       assert_true(n > 1 || s == TN_ERR_MEMORY);
       reading_end(&r);
     }
@@ -1056,14 +1060,17 @@ static bool is_mapped(const char *path) {
 }
 
 static void expect_load(const char *path, tn_status status, const char *part) {
-  reading r;
-  reading_start(&r);
-  tn_status s = onnx_load_file(&r.model, path, path, NULL, &r.arena, &r.diag);
-  expect_error(&r, s, status, part);
-  assert_true((s == TN_OK) == (r.model != NULL));
-  assert_int_equal(is_mapped("/tenon-onnx-"), s == TN_OK);
-  reading_end(&r);
-  assert_false(is_mapped("/tenon-onnx-"));
+  for (int access = ONNX_IN_PARTS; access <= ONNX_MAPPED; access++) {
+    reading r;
+    reading_start(&r);
+    tn_status s =
+        onnx_load_file(&r.model, path, path, NULL, (onnx_access)access, &r.arena, &r.diag);
+    expect_error(&r, s, status, part);
+    assert_true((s == TN_OK) == (r.model != NULL));
+    assert_int_equal(is_mapped("/tenon-onnx-"), s == TN_OK && access == ONNX_MAPPED);
+    reading_end(&r);
+    assert_false(is_mapped("/tenon-onnx-"));
+  }
 }
 
 static void put_external(proto *graph, const char *name, const char *offset) {
@@ -1141,8 +1148,9 @@ static void test_external_links(void **state) {
   expect_load(f.model, TN_OK, "");
   reading r;
   reading_start(&r);
-  assert_int_equal(onnx_load_file(&r.model, f.model, f.model, f.path, &r.arena, &r.diag),
-                   TN_ERR_IO);
+  assert_int_equal(
+      onnx_load_file(&r.model, f.model, f.model, f.path, ONNX_IN_PARTS, &r.arena, &r.diag),
+      TN_ERR_IO);
   assert_non_null(strstr(r.diag.text, "a link leads out of the folder"));
   reading_end(&r);
   assert_int_equal(unlink(out) | unlink(below), 0);
@@ -1156,7 +1164,8 @@ static void test_external_files_are_shared(void **state) {
   snprintf(path, sizeof path, "%s/external.onnx", samples);
   reading r;
   reading_start(&r);
-  assert_int_equal(onnx_load_file(&r.model, path, path, NULL, &r.arena, &r.diag), TN_OK);
+  assert_int_equal(onnx_load_file(&r.model, path, path, NULL, ONNX_IN_PARTS, &r.arena, &r.diag),
+                   TN_OK);
   assert_int_equal(r.model->external.n, 4);
   assert_int_equal(r.model->external_files.n, 3);
   onnx_model_unmap(r.model);
@@ -1168,7 +1177,7 @@ static void test_external_files_are_shared(void **state) {
 static int dump_to_output(const char *path) {
   reading r;
   reading_start(&r);
-  tn_status s = onnx_load_file(&r.model, path, path, NULL, &r.arena, &r.diag);
+  tn_status s = onnx_load_file(&r.model, path, path, NULL, ONNX_IN_PARTS, &r.arena, &r.diag);
   if (s == TN_OK)
     fputs(dump(&r), stdout);
   else

@@ -20,8 +20,9 @@ struct tn_buffer {
   bool is_zeroed; /* its memory is set to 0 when it is allocated */
   block *block;
   void *imported; /* the host's memory, in place of `block`; NULL: none */
+  tn_status (*fill)(void *user, const tn_span *to, diag *d); /* of a new block; NULL: nobody */
   void (*destroy)(void *user);
-  void *user;
+  void *user; /* of both */
 };
 
 static tn_buffer *new_buffer(tn_device *device, uint64_t bytes, diag *d) {
@@ -43,6 +44,20 @@ tn_status buffer_open(tn_device *device, uint64_t bytes, tn_buffer **buffer, dia
 }
 
 void buffer_zero_first(tn_buffer *b) { b->is_zeroed = true; }
+
+tn_status buffer_open_filled(tn_device *device, uint64_t bytes,
+                             tn_status (*fill)(void *user, const tn_span *to, diag *d),
+                             void (*destroy)(void *user), void *user, tn_buffer **buffer, diag *d) {
+  *buffer = new_buffer(device, bytes, d);
+  if (!*buffer) {
+    destroy(user);
+    return d->status;
+  }
+  (*buffer)->fill = fill;
+  (*buffer)->destroy = destroy;
+  (*buffer)->user = user;
+  return TN_OK;
+}
 
 static tn_status import_memory(tn_buffer *b, void *data, diag *d) {
   const tn_backend *k = b->device->backend;
@@ -130,22 +145,23 @@ uint64_t buffer_bytes(const tn_buffer *b) { return b->bytes; }
 /** The buffer that a view is part of, or the buffer itself. */
 static tn_buffer *base_of(tn_buffer *b) { return b->base ? b->base : b; }
 
-/** Sets all of a new block to 0. */
-static tn_status zero_block(tn_buffer *b, diag *d) {
+/** Gives a new block its first contents. */
+static tn_status fill_block(tn_buffer *b, diag *d) {
   const tn_span all = {b->device, b->block->memory, 0, b->bytes};
-  tn_status status = span_fill(&all, 0, d);
+  tn_status status = b->fill ? b->fill(b->user, &all, d) : span_fill(&all, 0, d);
   if (!status) return TN_OK;
   caching_allocator_release(b->device->allocator, b->block);
   b->block = NULL;
   return status;
 }
 
-/** Under the lock. A block to be zeroed is one that no queue uses any more. */
+/** Under the lock. A block to be filled is one that no queue uses any more. */
 static tn_status alloc_block(tn_buffer *b, const tn_signal *timeline, diag *d) {
-  if (b->is_zeroed) timeline = NULL;
+  bool has_contents = b->is_zeroed || b->fill;
+  if (has_contents) timeline = NULL;
   tn_status status =
       caching_allocator_alloc(b->device->allocator, b->bytes, timeline, &b->block, d);
-  if (!status && b->is_zeroed) status = zero_block(b, d);
+  if (!status && has_contents) status = fill_block(b, d);
   if (!status) timeline_points_inherit(&b->uses, &b->block->uses);
   return status;
 }

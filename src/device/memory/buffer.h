@@ -13,6 +13,12 @@ tn_status buffer_open(tn_device *device, uint64_t bytes, tn_buffer **buffer, dia
     allocated. */
 void buffer_zero_first(tn_buffer *buffer);
 
+/** A buffer whose contents `fill` writes when its memory is allocated, which fails with it.
+   `destroy` gets `user` once: with the buffer, or when the call fails. */
+tn_status buffer_open_filled(tn_device *device, uint64_t bytes,
+                             tn_status (*fill)(void *user, const tn_span *to, diag *d),
+                             void (*destroy)(void *user), void *user, tn_buffer **buffer, diag *d);
+
 /** A buffer in memory of the host's: see tn_buffer_import. */
 tn_status buffer_import(tn_device *device, void *data, uint64_t bytes, void (*destroy)(void *user),
                         void *user, tn_buffer **buffer, diag *d);

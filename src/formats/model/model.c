@@ -68,7 +68,9 @@ static tn_status load_model(tn_context *c, tn_model *m, const char *path, const 
                             size_t bytes, const tn_model_desc *desc) {
   const char *name = desc->name ? desc->name : path ? path : "the model";
   if (desc->about_sizes) *desc->about_sizes = false;
-  tn_status s = model_file_open(&m->data, path, name, data, bytes, desc->folder, &c->mem, &c->diag);
+  onnx_access access = desc->map && !desc->copy ? ONNX_MAPPED : ONNX_IN_PARTS;
+  tn_status s =
+      model_file_open(&m->data, path, name, data, bytes, desc->folder, access, &c->mem, &c->diag);
   if (s != TN_OK) return s;
   s = onnx_take_part(m->data->onnx, desc, &m->data->arena, &c->diag);
   if (s == TN_OK) s = given_inputs_settle(m->data->onnx, desc, &m->data->arena, &c->diag);

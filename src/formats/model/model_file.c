@@ -1,5 +1,5 @@
-/* Contents of a model file: parsed from a mapped file or from a copy of bytes in memory, with its
-   external data. Reference-counted, because buffers of weights may point into the file. */
+/* Contents of a model file: parsed from a file or from a copy of bytes in memory, with its external
+   data. Reference-counted, because weights are read from the file, or lie in it. */
 #include "formats/model/model.h"
 
 #include <string.h>
@@ -7,13 +7,14 @@
 typedef struct model_read {
   model_file *m;
   const char *path, *name, *folder;
+  onnx_access access;
 } model_read;
 
 static tn_status parse_bytes(const model_read *r) {
   model_file *m = r->m;
   tn_status s = onnx_parse_model(&m->onnx, m->bytes, m->n_bytes, &m->arena, &m->diag);
   if (s != TN_OK || !m->onnx->external.n) return s;
-  if (r->folder) return onnx_map_external_data(m->onnx, r->folder, &m->arena, &m->diag);
+  if (r->folder) return onnx_open_external_data(m->onnx, r->folder, r->access, &m->arena, &m->diag);
   return diag_set(
       &m->diag, TN_ERR_IO,
       "tensor '%.200s' has external data; set tn_model_desc.folder to the folder of its file",
@@ -23,7 +24,8 @@ static tn_status parse_bytes(const model_read *r) {
 static void read_body(void *arg) {
   model_read *r = arg;
   model_file *m = r->m;
-  tn_status s = r->path ? onnx_load_file(&m->onnx, r->path, r->name, r->folder, &m->arena, &m->diag)
+  tn_status s = r->path ? onnx_load_file(&m->onnx, r->path, r->name, r->folder, r->access,
+                                         &m->arena, &m->diag)
                         : parse_bytes(r);
   if (s != TN_OK) diag_rethrow(&m->diag);
   const char *graph = *m->onnx->graph->name ? m->onnx->graph->name : "model";
@@ -40,7 +42,8 @@ static tn_status copy_bytes(model_file *m, const void *data, size_t bytes) {
 }
 
 tn_status model_file_open(model_file **out, const char *path, const char *name, const void *data,
-                          size_t bytes, const char *folder, const mem *m, diag *d) {
+                          size_t bytes, const char *folder, onnx_access access, const mem *m,
+                          diag *d) {
   *out = NULL;
   model_file *made = mem_calloc(m, 1, sizeof *made);
   if (!made) return diag_set(d, TN_ERR_MEMORY, "out of memory");
@@ -48,7 +51,7 @@ tn_status model_file_open(model_file **out, const char *path, const char *name, 
   made->mem = m;
   arena_init(&made->arena, m, &made->diag);
   tn_status s = path ? TN_OK : copy_bytes(made, data, bytes);
-  model_read r = {made, path, name, folder};
+  model_read r = {made, path, name, folder, access};
   if (s == TN_OK) s = diag_catch(&made->diag, read_body, &r);
   if (s == TN_OK) {
     *out = made;

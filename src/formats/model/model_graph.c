@@ -1,6 +1,6 @@
 /* Import of a model's graph: into an ir of one import, then copied to the graph's own without what
-   no output needs. Weights are imported from the mapped file without a copy if the device reads
-   host memory. */
+   no output needs. Weights are read from the file when they are first used; of a mapped file they
+   are imported without a copy if the device reads host memory. */
 #include "formats/model/model_graph.h"
 
 #include "device/memory/span.h"
@@ -49,16 +49,59 @@ static bool is_apart(const model_import *j, const onnx_tensor *t) {
   return t->is_computed || (j->request->n_values && t >= first && t < first + j->request->n_values);
 }
 
+/** A weight that is read from the file when its buffer is first used. */
+typedef struct unread_weight {
+  model_file *file;
+  const onnx_tensor *tensor;
+} unread_weight;
+
+static void forget_weight(void *user) {
+  unread_weight *w = user;
+  model_file *file = w->file;
+  mem_free(file->mem, w, sizeof *w);
+  model_file_release(file);
+}
+
+/** Reads a tensor into memory of a device. */
+static tn_status write_tensor(const model_file *file, const onnx_tensor *t, const tn_span *to,
+                              diag *d) {
+  void *at = span_host_pointer(to);
+  if (at) return onnx_tensor_copy(file->onnx, t, 0, t->bytes, at, d);
+  if (!t->unread) return span_write(to, (dtype)t->dtype, (dtype)t->dtype, t->data, t->elements, d);
+  char none[MEM_TEXT_BYTES];
+  void *copy = mem_alloc(file->mem, t->bytes);
+  if (!copy) return diag_set(d, TN_ERR_MEMORY, "%s", mem_exhausted_text(t->bytes, none));
+  tn_status s = onnx_tensor_copy(file->onnx, t, 0, t->bytes, copy, d);
+  if (s == TN_OK) s = span_write(to, (dtype)t->dtype, (dtype)t->dtype, copy, t->elements, d);
+  mem_free(file->mem, copy, t->bytes);
+  return s;
+}
+
+static tn_status fill_weight(void *user, const tn_span *to, diag *d) {
+  const unread_weight *w = user;
+  return write_tensor(w->file, w->tensor, to, d);
+}
+
+static tn_status open_unread(model_import *j, const onnx_tensor *t, tn_buffer **out) {
+  model_file *file = j->request->file;
+  unread_weight *w = mem_alloc(file->mem, sizeof *w);
+  if (!w) return diag_set(j->d, TN_ERR_MEMORY, "out of memory");
+  *w = (unread_weight){file, t};
+  atomic_fetch_add_explicit(&file->count, 1, memory_order_relaxed);
+  return buffer_open_filled(j->request->device, t->bytes, fill_weight, forget_weight, w, out, j->d);
+}
+
 static tn_status import_file_memory(model_import *j, const onnx_tensor *t, tn_buffer **out) {
   model_file *file = j->request->file;
   if (j->request->copies_weights || is_apart(j, t)) return TN_ERR_UNSUPPORTED;
+  if (t->unread) return open_unread(j, t, out);
   atomic_fetch_add_explicit(&file->count, 1, memory_order_relaxed);
   return buffer_import(j->request->device, (void *)t->data, t->bytes, release_file, file, out,
                        j->d);
 }
 
-/** Creates a weight's buffer: over the file's bytes if the device reads host memory, else a copy.
- */
+/** Creates a weight's buffer: one that is read from the file when it is used, or over the file's
+    bytes if the device reads host memory, else a copy. */
 static tn_status open_weight_buffer(model_import *j, const onnx_tensor *t, tn_buffer **out) {
   tn_device *on = j->request->device;
   if (!t->bytes) return buffer_open(on, 1, out, j->d);
@@ -68,8 +111,7 @@ static tn_status open_weight_buffer(model_import *j, const onnx_tensor *t, tn_bu
   s = buffer_open(on, t->bytes, out, j->d);
   if (s != TN_OK) return s;
   s = buffer_span(*out, &span, j->d);
-  if (s == TN_OK)
-    s = span_write(&span, (dtype)t->dtype, (dtype)t->dtype, t->data, t->elements, j->d);
+  if (s == TN_OK) s = write_tensor(j->request->file, t, &span, j->d);
   if (!is_apart(j, t)) onnx_tensor_drop_pages(j->request->file->onnx, t);
   if (s != TN_OK) buffer_release(*out);
   return s;
@@ -329,6 +371,17 @@ static plan_source source_of_buffer(void *user, const node *buffer) {
   return (plan_source){.input = l->input, .memory = l->memory, .weight = l->tensor};
 }
 
+static bool is_unread(void *user, const void *weight) {
+  (void)user;
+  return ((const onnx_tensor *)weight)->unread != NULL;
+}
+
+static tn_status read_weight(void *user, const void *weight, size_t offset, size_t bytes, void *to,
+                             diag *d) {
+  const model_file *file = user;
+  return onnx_tensor_copy(file->onnx, weight, offset, bytes, to, d);
+}
+
 /** Evicts a weight's pages of the mapped file: packed weights replace them. */
 static void drop_weight_pages(void *user, const void *weight) {
   const model_file *data = user;
@@ -349,5 +402,5 @@ plan_graph model_graph_of_plan(const model_graph *g, model_file *file) {
                       .folds_constants = true,
                       .source_of = source_of_buffer,
                       .user = (void *)g,
-                      .file = {drop_weight_pages, release_file, file}};
+                      .file = {drop_weight_pages, is_unread, read_weight, release_file, file}};
 }

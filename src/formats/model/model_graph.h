@@ -12,7 +12,7 @@
 #include <tenon/model.h>
 
 /** The parsed contents of a model file. A model holds a reference, and so does each weight's buffer
-    over the file's memory. Thread-safe. */
+    that reads the file or lies in its memory. Thread-safe. */
 typedef struct model_file {
   atomic_size_t count;
   const mem *mem;
@@ -27,7 +27,8 @@ typedef struct model_file {
 /** Reads a file or, if `path` is NULL, a copy of `data`. Messages call it `name`. `folder` holds
     external data; NULL: the file's own folder. Errors are copied to `d`. */
 tn_status model_file_open(model_file **out, const char *path, const char *name, const void *data,
-                          size_t bytes, const char *folder, const mem *m, diag *d);
+                          size_t bytes, const char *folder, onnx_access access, const mem *m,
+                          diag *d);
 void model_file_release(model_file *m); /* of NULL: no effect */
 
 /** A graph input of a model, by the number in its BUFFER node. */

@@ -158,11 +158,16 @@ static const node *find_tied_weight(const import *m, const onnx_tensor *t, dtype
 }
 
 /** Imports a constant tensor: a scalar as a CONST, so that rules can fold it, others as weights. */
+void importer_load_tensor(const import *m, const onnx_tensor *t) {
+  if (onnx_tensor_load(m->model, t, m->b.diag) != TN_OK) diag_rethrow(m->b.diag);
+}
+
 static value import_constant(import *m, const onnx_tensor *t);
 
 /** Raises unless the indices of a sparse tensor are inside of it. */
 static void check_indices(import *m, const onnx_tensor *t) {
   size_t columns = t->indices->dims.n == 2 ? t->dims.n : 1;
+  importer_load_tensor(m, t->indices);
   for (size_t i = 0; i < t->indices->elements; i++) {
     int64_t at = (int64_t)scalar_load(DT_I64, (const char *)t->indices->data + 8 * i);
     int64_t size = columns > 1 || t->dims.n == 1 ? t->dims.at[i % columns] : (int64_t)t->elements;
@@ -199,6 +204,7 @@ static value import_constant(import *m, const onnx_tensor *t) {
   arena *a = m->b.arena;
   dtype type = check_dtype(m, (int)t->dtype, "constant", t->name);
   check_rank(m, "constant", t->name, t->dims.n, WEIGHT_RANK_MAX);
+  if (!t->dims.n) importer_load_tensor(m, t);
   if (!t->dims.n) return (value){ir_const_bits(m->b.ir, type, scalar_load(type, t->data)), WEAK_NO};
   const node **dims = arena_alloc(a, t->dims.n * sizeof *dims);
   for (size_t i = 0; i < t->dims.n; i++) dims[i] = ix_const(m->b.ir, t->dims.at[i]);

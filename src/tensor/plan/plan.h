@@ -69,10 +69,12 @@ typedef struct plan_source {
   const void *weight;     /* tells plan_file which one it is */
 } plan_source;
 
-/** The file in which values are mapped. */
+/** The file in which values are mapped, or from which they are read. */
 typedef struct plan_file {
   void (*drop_pages)(void *user, const void *weight); /* called once the constants made of a value
                                                          exist, which replace it; NULL: no file */
+  bool (*is_unread)(void *user, const void *weight);  /* its memory is filled from the file: */
+  tn_status (*read)(void *user, const void *weight, size_t offset, size_t bytes, void *to, diag *d);
   void (*release)(void *user);
   void *user;
 } plan_file;

@@ -65,10 +65,26 @@ static void raise_unless_ok(const constants_job *p, tn_status s) {
   if (s != TN_OK) diag_rethrow(p->work->diag);
 }
 
+/** True if a buffer of the executable is a constant too, so that its memory stays. */
+static bool is_output(const constants_job *p, size_t buffer) {
+  for (size_t i = 0; i < p->constants.at.n; i++)
+    if (executable_output(p->executable, i) == buffer) return true;
+  return false;
+}
+
+/** True for a weight that a run reads from the file. */
+static bool is_read_in_run(const constants_job *p, const plan_source *from, size_t buffer) {
+  const plan_file *f = &p->plan->template.file;
+  return from->weight && f->is_unread && !p->c->device->backend->streams &&
+         f->is_unread(f->user, from->weight) && !is_output(p, buffer);
+}
+
 static void open_execution(constants_job *p) {
   diag *d = p->work->diag;
   plan_constants *out = p->out;
-  out->read = arena_calloc(p->work, executable_buffers(p->executable) + 1, sizeof *out->read);
+  weight_reads *reads = &out->reads;
+  out->n_buffers = executable_buffers(p->executable);
+  weight_reads_init(reads, &p->plan->template.file, p->c->device, out->n_buffers, p->work);
   raise_unless_ok(p, execution_open(&out->execution, p->executable, NULL, d));
   node_list order = topo_sort(p->work, p->values, p->constants.at.n, NULL, NULL);
   for (size_t i = 0; i < order.n; i++) {
@@ -77,8 +93,10 @@ static void open_execution(constants_job *p) {
         n->op == OP_BUFFER ? executable_input(p->executable, n->ints[0], n->ints[1]) : SIZE_MAX;
     if (at == SIZE_MAX) continue;
     const plan_source *from = &p->plan->sources[n->ints[0]];
-    out->read[at] = from->weight;
-    raise_unless_ok(p, execution_set_buffer(out->execution, at, from->memory, d));
+    reads->weight[at] = from->weight;
+    reads->is_unread[at] = is_read_in_run(p, from, at);
+    if (!reads->is_unread[at])
+      raise_unless_ok(p, execution_set_buffer(out->execution, at, from->memory, d));
   }
 }
 
@@ -187,12 +205,6 @@ void plan_constants_build(tn_plan *plan, ir *g, const node *const roots[], size_
   if (s != TN_OK) diag_rethrow(p.work->diag);
 }
 
-static void drop_pages(void *user, size_t buffer) {
-  const plan_constants *p = user;
-  const plan_file *f = &p->plan->template.file;
-  if (p->read[buffer]) f->drop_pages(f->user, p->read[buffer]);
-}
-
 static void share_constants(void *arg) {
   plan_constants *p = arg;
   for (size_t i = 0; i < p->made.n; i++) {
@@ -204,9 +216,10 @@ static void share_constants(void *arg) {
 
 tn_status plan_constants_run(plan_constants *p, diag *d) {
   if (!p->execution) return TN_OK;
-  if (p->plan->template.file.drop_pages) execution_on_last_read(p->execution, drop_pages, p);
+  weight_reads_attach(&p->reads, p->execution);
   tn_status s = execution_run(p->execution, d);
   execution_close(p->execution);
+  weight_reads_release(&p->reads, p->n_buffers);
   p->execution = NULL;
   if (s == TN_OK) s = diag_catch(d, share_constants, p);
   return s;
@@ -214,6 +227,7 @@ tn_status plan_constants_run(plan_constants *p, diag *d) {
 
 void plan_constants_release(plan_constants *p) {
   execution_close(p->execution);
+  weight_reads_release(&p->reads, p->n_buffers);
   for (size_t i = 0; i < p->retained.n; i++) buffer_release(p->retained.at[i]);
   for (size_t i = 0; i < p->shared.n; i++) shared_constant_release(p->plan, p->shared.at[i]);
 }

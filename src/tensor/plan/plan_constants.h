@@ -6,6 +6,7 @@
 
 #include "runtime/execution.h"
 #include "tensor/plan/plan_variant.h"
+#include "tensor/plan/weight_reads.h"
 
 typedef struct new_constant {
   str key;
@@ -19,7 +20,8 @@ typedef struct plan_constants {
   VEC(shared_constant *) shared; /* with a reference each */
   VEC(new_constant) made;        /* to be shared once they are computed */
   execution *execution;          /* computes the constants; NULL: there are none */
-  const void **read;             /* by buffer of the execution: the weight that it reads, or NULL */
+  weight_reads reads;            /* of the execution */
+  size_t n_buffers;              /* of the execution */
   tn_plan *plan;
   arena *work;      /* of the graph */
   size_t n_kernels; /* different ones, compiled for the constants */

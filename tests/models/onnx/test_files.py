@@ -674,6 +674,49 @@ def check_network(library, folder):
     refused("weights outside of the folder", path, "ERR_FORMAT", "../../x.bin")
 
 
+def check_cut(library, folder):
+    """Cuts files of loaded models: weights that kernels read as they are, or packed, are read where
+    they are first used, and an error if they are not there any more."""
+    rng = np.random.default_rng(3)
+    table = rng.standard_normal((600, 64)).astype(np.float32)
+    weight = rng.standard_normal((64, 600)).astype(np.float32)
+    rows, product = node("Gather", "table i", "rows"), node("MatMul", "rows w", "y")
+    at = np.array([3, 599, 0, 7])
+
+    def of(*nodes, weights):
+        return model(*nodes, inputs=ports(("i", INT64, ["n"])), weights=weights)
+
+    whole = {"table": of(node("Gather", "table i", "y"), weights=[("table", table)]),
+             "table, w": of(rows, product, weights=[("table", table), ("w", weight)])}
+    expected = {"table": table[at], "table, w": table[at] @ weight}
+    for name, m in whole.items():
+        for apart in (False, True):
+            path = folder / f"cut{len(name)}{apart}.onnx"
+            onnx.save(m, path, save_as_external_data=apart, location=path.name + ".data",
+                      size_threshold=0)
+            cut = Path(f"{path}.data") if apart else path
+            contents = cut.read_bytes()
+            what = f"{name} {'apart' if apart else 'inside'}"
+            loaded = library.load(path)
+            os.truncate(cut, 100)
+            for _ in range(2):
+                try:
+                    loaded.run({"i": at})
+                    check(f"{what}, cut after loading", False, "ran")
+                except Refused as e:
+                    says = cut.name in e.message and "it has 100 bytes" in e.message
+                    check(f"{what}, cut after loading", e.status == "ERR_IO" and says, e)
+            cut.write_bytes(contents)
+            binding = loaded.bind()
+            close = np.allclose(binding.run({"i": at})["y"], expected[name], rtol=1e-4, atol=1e-4)
+            check(f"{what}, whole again", close)
+            os.truncate(cut, 0)
+            close = np.allclose(binding.run({"i": at})["y"], expected[name], rtol=1e-4, atol=1e-4)
+            check(f"{what}, cut after running", close)
+            binding.free()
+            loaded.free()
+
+
 def main(build):
     library = Library(build)
     with tempfile.TemporaryDirectory() as name:
@@ -685,6 +728,7 @@ def main(build):
         check_sparse(library)
         check_binding(library)
         check_network(library, folder)
+        check_cut(library, folder)
     check("tn_close", library.close() == 0)
     return check.end(400)
 

@@ -1,12 +1,13 @@
 /* ONNX files (ModelProto, IR versions 3 to 14) as plain structs, checked for form but not for
-   meaning. Everything lives in the caller's arena, except weights, which stay in the mapped file.
-   Strings end in NUL and are never NULL; absent ones are "". */
+   meaning. Everything lives in the caller's arena, except weights, which stay in the mapped file,
+   or are left unread. Strings end in NUL and are never NULL; absent ones are "". */
 #ifndef TENON_FORMATS_ONNX_FILE_ONNX_FILE_H
 #define TENON_FORMATS_ONNX_FILE_ONNX_FILE_H
 
 #include "base/file.h"
 #include "base/vec.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -101,6 +102,11 @@ typedef struct onnx_external {
   size_t offset;
 } onnx_external;
 
+/** Data that lies in a file in parts, where it is only when it was read (onnx_tensor_load). */
+typedef struct onnx_unread {
+  atomic_bool is_loaded;
+} onnx_unread;
+
 /** A constant tensor. Its data is row-major and little-endian, at any alignment; elements of 4
     and 2 bits are unpacked, to a byte each; those of 6 are packed from the lowest bit up; a bool is
    a byte, true unless 0. */
@@ -115,6 +121,7 @@ struct onnx_tensor {
                        NULL for strings, empty tensors, and external data not loaded */
   VEC(onnx_bytes) strings; /* the elements of a string tensor */
   onnx_external *external; /* NULL: in the model file */
+  onnx_unread *unread;     /* NULL: the data is there */
   bool is_computed;        /* by an importer: the data lives no longer than the import */
   /* Of a sparse tensor, which has no data of its own: n values, and their places, i64, of shape [n]
      in row-major order or [n, rank]; NULL: it is dense. */
@@ -208,7 +215,7 @@ typedef struct onnx_model {
   onnx_pairs metadata;
   onnx_tensors external;            /* all tensors with external data, also of nested graphs */
   file_map file;                    /* set by onnx_load_file */
-  VEC(file_map) external_files;     /* set by onnx_load_file and onnx_map_external_data */
+  VEC(file_map) external_files;     /* set by onnx_load_file and onnx_open_external_data */
   VEC(const char *) external_paths; /* of these files; valid after unmapping, too */
 } onnx_model;
 
@@ -227,6 +234,10 @@ void onnx_unpack_elements(onnx_tensor *t, arena *a);
    types nested deeper than ONNX_NESTING_MAX. Uses memory proportional to `n`. */
 tn_status onnx_parse_model(onnx_model **out, const void *bytes, size_t n, arena *a, diag *d);
 
+/** Parses a model file as onnx_parse_model does, of a file in parts after reading all but the data
+    of large tensors. */
+tn_status onnx_parse_file(onnx_model **out, const file_map *file, arena *a, diag *d);
+
 /** Parses a TensorProto in memory (a file of test data), which must outlive it. Fails as
     onnx_parse_model, and with TN_ERR_UNSUPPORTED for external data. */
 tn_status onnx_parse_tensor(onnx_tensor **out, const void *bytes, size_t n, arena *a, diag *d);
@@ -237,21 +248,36 @@ tn_status onnx_parse_tensor(onnx_tensor **out, const void *bytes, size_t n, aren
 size_t onnx_tensor_header(const char *name, onnx_dtype dtype, size_t rank, const int64_t dims[],
                           size_t data_bytes, void *header, size_t bytes);
 
-/** Maps and parses a model file and the files of its external data. These must lie in `folder` or
-    below, links followed; NULL: the folder of the file, or of the file that its links lead to.
-   Fails as onnx_parse_model, and with TN_ERR_IO; messages about contents begin with `name`, unless
-   it is
-    "". Unmap the model before freeing the arena. */
-tn_status onnx_load_file(onnx_model **out, const char *path, const char *name, const char *folder,
-                         arena *a, diag *d);
+/** How the files of a model are opened: in parts, so that large tensors are read where they are
+    used, or mapped. */
+typedef enum onnx_access { ONNX_IN_PARTS, ONNX_MAPPED } onnx_access;
 
-/** Maps the external data of a model of onnx_parse_model. Unmap the model also after a failure. */
-tn_status onnx_map_external_data(onnx_model *m, const char *folder, arena *a, diag *d);
+/** Opens and parses a model file and the files of its external data. These must lie in `folder` or
+    below, links followed; NULL: the folder of the file, or of the file that its links lead to.
+    Fails as onnx_parse_model, and with TN_ERR_IO; messages about contents begin with `name`, unless
+    it is "". Unmap the model before freeing the arena. */
+tn_status onnx_load_file(onnx_model **out, const char *path, const char *name, const char *folder,
+                         onnx_access access, arena *a, diag *d);
+
+/** Opens the external data of a model of onnx_parse_model. Unmap the model also after a failure. */
+tn_status onnx_open_external_data(onnx_model *m, const char *folder, onnx_access access, arena *a,
+                                  diag *d);
+
+/** Has a tensor's data at its place, reading it from a file in parts, where it stays. TN_ERR_IO if
+    the file lacks it by now. Any thread. */
+tn_status onnx_tensor_load(const onnx_model *m, const onnx_tensor *t, diag *d);
+
+/** Copies bytes of a tensor's data from an offset on, which that of a file in parts passes by. Any
+    thread. */
+tn_status onnx_tensor_copy(const onnx_model *m, const onnx_tensor *t, size_t offset, size_t bytes,
+                           void *to, diag *d);
 
 /** Evicts the pages of a tensor's data if it lies in a mapped file (file_map_evict). */
 void onnx_tensor_drop_pages(const onnx_model *m, const onnx_tensor *t);
 
-/** Replaces the maps of a model's files by copies, so that the files may change. */
+/** Replaces the maps of a model's files by copies, or reads all parts, so that the files may
+ * change.
+ */
 tn_status onnx_model_detach(onnx_model *m, diag *d);
 
 /** Unmaps the files of a model, which invalidates tensor data alone. No effect on NULL. */

@@ -15,6 +15,7 @@ typedef struct onnx_reader {
   const unsigned char *from;
   size_t bytes;
   onnx_model *model;
+  const file_map *parts; /* the file, in parts, of which `from` is the memory; NULL: all is there */
 } onnx_reader;
 
 typedef struct frame frame;

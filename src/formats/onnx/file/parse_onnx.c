@@ -2,6 +2,7 @@
    model, checked for form. Each message has a function for its fields and one for its checks, which
    also copies its scalars. parse_tensor.c parses tensors, parse_frame.c fields and errors. */
 #include "formats/onnx/file/parse_tensor.h"
+#include "formats/onnx/file/read_structure.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -402,11 +403,22 @@ static void read_model(void *arg) {
   check_model(&f);
 }
 
-tn_status onnx_parse_model(onnx_model **out, const void *bytes, size_t n, arena *a, diag *d) {
+static tn_status parse(onnx_model **out, onnx_reader *r) {
   *out = NULL;
-  if (!n) return diag_set(d, TN_ERR_FORMAT, "not an ONNX model: the file is empty");
-  onnx_reader r = {.arena = a, .diag = d, .from = bytes, .bytes = n};
-  tn_status s = diag_catch(d, read_model, &r);
-  if (s == TN_OK) *out = r.model;
+  if (!r->bytes) return diag_set(r->diag, TN_ERR_FORMAT, "not an ONNX model: the file is empty");
+  tn_status s = diag_catch(r->diag, read_model, r);
+  if (s == TN_OK) *out = r->model;
   return s;
+}
+
+tn_status onnx_parse_model(onnx_model **out, const void *bytes, size_t n, arena *a, diag *d) {
+  return parse(out, &(onnx_reader){.arena = a, .diag = d, .from = bytes, .bytes = n});
+}
+
+tn_status onnx_parse_file(onnx_model **out, const file_map *file, arena *a, diag *d) {
+  onnx_reader r = {.arena = a, .diag = d, .from = file->data, .bytes = file->bytes};
+  r.parts = file->in_parts ? file : NULL;
+  *out = NULL;
+  tn_status s = onnx_read_structure(file, d);
+  return s == TN_OK ? parse(out, &r) : s;
 }

@@ -4,6 +4,8 @@
    of values and one of their indices. */
 #include "formats/onnx/file/parse_tensor.h"
 
+#include "formats/onnx/file/read_structure.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -220,6 +222,19 @@ static void set_data(frame *f, tensor_parts *p, const void *data, size_t bytes) 
   p->tensor->data = data;
 }
 
+/** Points to raw_data, which a file in parts does not have in memory yet if it is large. Small
+    elements, which the parser unpacks, are read at once. */
+static void set_raw_data(frame *f, tensor_parts *p) {
+  const onnx_reader *r = f->reader;
+  onnx_tensor *t = p->tensor;
+  set_data(f, p, p->raw, p->raw_bytes);
+  if (!r->parts || t->bytes < LARGE_TENSOR_BYTES) return;
+  if (onnx_dtype_bits(t->dtype) >= 8)
+    t->unread = arena_calloc(r->arena, 1, sizeof *t->unread);
+  else if (file_map_read(r->parts, t->data, t->bytes, r->diag) != TN_OK)
+    diag_rethrow(r->diag);
+}
+
 static void check_strings(frame *f, tensor_parts *p) {
   if (p->tensor->strings.n != p->tensor->elements)
     frame_fail(f, TN_ERR_FORMAT, "has %zu strings, but shape %s needs %zu", p->tensor->strings.n,
@@ -232,7 +247,7 @@ static void read_data(frame *f, tensor_parts *p) {
     frame_fail(f, TN_ERR_FORMAT, "has elements in %s, which cannot hold %s", field_name[p->field],
                onnx_dtype_name(p->tensor->dtype));
   switch (p->field) {
-  case FIELD_RAW: set_data(f, p, p->raw, p->raw_bytes); break;
+  case FIELD_RAW: set_raw_data(f, p); break;
   case FIELD_FLOAT:
   case FIELD_DOUBLE: set_data(f, p, p->floats.at, p->floats.n); break;
   case FIELD_INT32:

@@ -110,6 +110,9 @@ enum { ONNX_SIZE_MAX = TN_MODEL_SIZE_MAX };
 /** The greatest number of elements of an input that operators may ask for. */
 enum { ONNX_ELEMENTS_MAX = 256 };
 
+/** Has a tensor's data in memory; raises if its file lacks it by now. */
+void importer_load_tensor(const import *m, const onnx_tensor *t);
+
 /** True if a failed import may succeed once the inputs in `deciding` are given. */
 bool importer_lacks_values(const import *m);
 

@@ -112,6 +112,7 @@ static const node *load_weight_element(const element_query *q, const node *n) {
   }
   dtype type = (dtype)n->dtype;
   const char *data = t->data;
+  importer_load_tensor(q->m, t);
   return ir_const_bits(q->g, type, scalar_load(type, data + offset * dtype_bytes(type)));
 }
 

@@ -215,6 +215,7 @@ static const onnx_tensor *read_tensor(const onnx_call *c, const char *name, size
       (n && t->elements != n) || !t->data)
     onnx_fail(c, TN_ERR_FORMAT,
               "attribute '%s' has another type or number of elements than expected", name);
+  importer_load_tensor(c->m, t);
   return t;
 }
 
