@@ -93,6 +93,29 @@ typedef struct tn_progress {
   void (*destroy)(void *user);
 } tn_progress;
 
+/** A span of time on a timeline: a step of a run, or a copy of an input or an output. Strings are
+    valid during the call. */
+typedef struct tn_trace_span {
+  size_t size;        /**< sizeof(tn_trace_span) of the library: later versions append fields */
+  const char *name;   /**< of the step, as in tn_step; "copy of input x" */
+  const char *device; /**< "CPU:0" */
+  const char *queue;  /**< "compute"; "host": the thread that runs the binding */
+  int64_t step;       /**< number of the step, as for tn_binding_step; -1: a copy */
+  int64_t begin, end; /**< nanoseconds of the system's monotonic clock. A device with a clock of its
+                         own is taken to end steps when the host sees the last of them end */
+} tn_trace_span;
+
+/** The receiver of what runs do when: those of bindings, and of tensors that are realised. With
+    one, runs record times as profiled ones do, and wait for each part that a device does by
+    itself. */
+typedef struct tn_tracer {
+  /** Gets each span after it ended, on the thread that waited for it: steps in a loop once a trip,
+      the loop itself after its trips. Parts of runs that failed have no spans. */
+  void (*span)(void *user, const tn_trace_span *span);
+  void *user;
+  void (*destroy)(void *user);
+} tn_tracer;
+
 /** Freedoms of the compiler with floating-point results: a set of bits. All but TN_MATH_FAST
     preserve NaN, infinities and signed zeros. */
 typedef enum tn_math {
@@ -162,13 +185,14 @@ typedef struct tn_open_desc {
   /** shared objects of backends (tn_backend_load), separated by colons, to load before the device
      is opened; NULL: none */
   const char *backends;
+  tn_tracer tracer; /**< absent: runs are not traced */
 } tn_open_desc;
 
 /* clang-format off */
 #define TN_OPEN_DESC_INIT                                                                          \
   { sizeof(tn_open_desc), NULL, NULL, NULL, NULL, NULL, 0, TN_MATH_DEFAULT,                        \
     (uint64_t)1 << 30, true, {NULL, NULL, NULL, NULL}, {NULL, NULL, NULL}, {NULL, NULL, NULL},     \
-    {NULL, NULL, NULL}, NULL, NULL, NULL }
+    {NULL, NULL, NULL}, NULL, NULL, NULL, {NULL, NULL, NULL} }
 /* clang-format on */
 
 /** Opens a context; `desc` NULL is TN_OPEN_DESC_INIT. Returns NULL only if memory is exhausted. Any

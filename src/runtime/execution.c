@@ -170,6 +170,31 @@ static void begin_list(execution *e) {
   e->runs++;
 }
 
+/* Traces. */
+
+static void trace_span(execution *e, size_t step, const char *queue, int64_t begin, int64_t end) {
+  const tn_trace_span span = {.size = sizeof span,
+                              .name = e->p->steps[step].name,
+                              .device = e->p->target->device->name,
+                              .queue = queue,
+                              .step = (int64_t)step,
+                              .begin = begin,
+                              .end = end};
+  mutex_lock(e->tracing);
+  e->tracer->span(e->tracer->user, &span);
+  mutex_unlock(e->tracing);
+}
+
+/** Hands over the spans of a section that is done. A stream has a clock of its own. */
+static void trace_section(execution *e, const command_section *section) {
+  const int64_t *stamps = e->profile.times.stamps;
+  size_t end = section->step + section->n_steps;
+  if (!e->tracer || !section->n_steps) return;
+  int64_t shift = queue_has_stream(e->queue) ? clock_now_ns() - stamps[2 * end - 1] : 0;
+  for (size_t i = section->step; i < end; i++)
+    trace_span(e, i, "compute", stamps[2 * i] + shift, stamps[2 * i + 1] + shift);
+}
+
 static tn_status run_steps(execution *e, const command_section *section, diag *d) {
   run_profile *r = &e->profile;
   begin_list(e);
@@ -178,6 +203,7 @@ static tn_status run_steps(execution *e, const command_section *section, diag *d
   size_t end = section->step + section->n_steps;
   for (size_t i = section->step; r->is_profiled && s == TN_OK && i < end; i++)
     run_profile_add_step(r, i, r->times.stamps[2 * i], r->times.stamps[2 * i + 1]);
+  if (s == TN_OK) trace_section(e, section);
   return s;
 }
 
@@ -277,8 +303,9 @@ static tn_status copy_initial_states(execution *e, const command_section *loop, 
 
 /** Ends a loop after its last trip, or one without trips: takes its time and reports inputs. */
 static void end_loop(execution *e, size_t step) {
-  if (e->profile.is_profiled)
-    run_profile_add_step(&e->profile, step, e->profile.times.stamps[2 * step], clock_now_ns());
+  int64_t begin = e->profile.is_profiled ? e->profile.times.stamps[2 * step] : 0;
+  if (e->profile.is_profiled) run_profile_add_step(&e->profile, step, begin, clock_now_ns());
+  if (e->tracer) trace_span(e, step, "host", begin, clock_now_ns());
   for (size_t i = 0; e->uses && i < e->p->n_buffers; i++)
     if (e->uses[i].last == step) e->readers.end(e->readers.user, i);
 }
@@ -388,12 +415,19 @@ static void open_timestamps(void *arg) {
 
 tn_status execution_set_profiling(execution *e, bool on, diag *d) {
   e->arena.diag = d;
+  on = on || e->tracer;
   tn_status s = on ? diag_catch(d, open_timestamps, e) : TN_OK;
   if (s != TN_OK || on == e->profile.is_profiled) return s;
   e->profile.is_profiled = on;
   e->profile.has_times = false;
   execution_commands_release(e);
   return s;
+}
+
+tn_status execution_set_tracer(execution *e, const tn_tracer *tracer, mutex *tracing, diag *d) {
+  e->tracer = tracer && tracer->span ? tracer : NULL;
+  e->tracing = tracing;
+  return e->tracer ? execution_set_profiling(e, true, d) : TN_OK;
 }
 
 bool execution_step_at(execution *e, size_t i, execution_step *out) {

@@ -9,6 +9,8 @@
 #include "runtime/input_readers.h"
 #include "runtime/run_profile.h"
 
+#include <tenon/context.h>
+
 typedef struct execution execution;
 
 /** Opens an execution, which retains `p`. `queue` is borrowed for the execution's life; NULL: the
@@ -66,6 +68,10 @@ int64_t execution_root_size(const execution *e, size_t root, size_t axis);
 
 /** Turns timestamps of steps on or off for later runs; off costs nothing. */
 tn_status execution_set_profiling(execution *e, bool on, diag *d);
+
+/** Has runs record times, and hand them to a tracer (NULL: to none), calls of which hold a lock;
+    both live as long as the execution. To be set before the first run. */
+tn_status execution_set_tracer(execution *e, const tn_tracer *tracer, mutex *tracing, diag *d);
 
 /** The i-th step; false past the last. */
 bool execution_step_at(execution *e, size_t i, execution_step *out);

@@ -105,6 +105,8 @@ struct execution {
   input_readers readers;
   input_use *uses; /* of each buffer; NULL: nobody is told */
   run_profile profile;
+  const tn_tracer *tracer; /* NULL: runs are not traced; else they are profiled */
+  mutex *tracing;          /* held while the tracer is called */
 };
 
 /** Worker threads of the device: workers that a kernel is launched with. */

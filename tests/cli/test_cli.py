@@ -2040,7 +2040,14 @@ class Profile(Chain):
         self.assertEqual(len(runs), told["runs"] + 1)
         self.assertEqual([e["name"] for e in spans if e["tid"] == 1][:3],
                          ["load", "inputs", "compile"])
-        steps = [e for e in spans if e["tid"] == 2]
+        names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+        self.assertEqual(names[1], "command")
+        self.assertIn("CPU:0 compute", names.values())
+        self.assertIn("CPU:0 host", names.values())
+        steps = [e for e in spans if names[e["tid"]] == "CPU:0 compute"]
+        copies = [e["name"] for e in spans if names[e["tid"]] == "CPU:0 host"]
+        self.assertTrue(copies)
+        self.assertTrue(all(re.match("copy of (in|out)put ", name) for name in copies))
         self.assertEqual(len(steps), len(runs) * len(told["steps"]))
         for step in steps:
             self.assertTrue(any(r["ts"] <= step["ts"] and

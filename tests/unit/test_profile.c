@@ -202,6 +202,95 @@ static void plans_without_steps_have_none(void **state) {
     assert_true(s.operations == 0 && s.bytes == 0);
 }
 
+/* Traces. */
+
+enum { MOST_SPANS = 64 };
+
+typedef struct spans {
+  tn_trace_span at[MOST_SPANS];
+  char names[MOST_SPANS][64];
+  size_t n;
+  int destroyed;
+} spans;
+
+static void add_span(void *user, const tn_trace_span *span) {
+  spans *s = user;
+  assert_true(s->n < MOST_SPANS && span->size == sizeof *span);
+  snprintf(s->names[s->n], sizeof *s->names, "%s", span->name);
+  assert_string_equal(span->device, "CPU:0");
+  s->at[s->n++] = *span;
+}
+
+static void end_spans(void *user) { ((spans *)user)->destroyed++; }
+
+static tn_context *open_traced(spans *s) {
+  tn_open_desc desc = TN_OPEN_DESC_INIT;
+  *s = (spans){0};
+  desc.tracer = (tn_tracer){add_span, s, end_spans};
+  return tn_open(&desc);
+}
+
+/** Spans of a run: its steps in order, and copies of what the device cannot use as it is. */
+static void runs_are_traced(void **state) {
+  (void)state;
+  static spans s;
+  static double wide[N * K], got[N];
+  tn_context *c = open_traced(&s);
+  tn_binding *b = bind(c);
+  int64_t begin = clock_now_ns();
+  run(b, K);
+  int64_t end = clock_now_ns();
+  assert_int_equal(s.n, 3);
+  for (size_t i = 0; i < s.n; i++) {
+    assert_int_equal(s.at[i].step, i);
+    assert_string_equal(s.names[i], step_at(b, i).name);
+    assert_true(s.at[i].begin >= (i ? s.at[i - 1].end : begin));
+    assert_true(s.at[i].end >= s.at[i].begin && s.at[i].end <= end);
+  }
+  assert_true(s.at[1].end - s.at[1].begin >= SLEEP);
+  tn_binding_input(b, "x", tn_shape(K, N), TN_F64, wide, sizeof wide);
+  tn_binding_output(b, "0", TN_F64, got, sizeof got);
+  check_bound(b, tn_binding_run(b));
+  assert_int_equal(s.n, 8);
+  assert_string_equal(s.names[3], "copy of input x");
+  assert_string_equal(s.names[7], "copy of output 0");
+  assert_int_equal(s.at[3].step, -1);
+  assert_true(s.at[3].end <= s.at[4].begin && s.at[6].end <= s.at[7].begin);
+  tn_close(c);
+  assert_int_equal(s.destroyed, 1);
+}
+
+static void double_state(void *user, tn_tensor *index, tn_tensor *const state[],
+                         tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
+  (void)user, (void)index, (void)x, (void)y;
+  next[0] = tn_add(state[0], state[0]);
+}
+
+/** A realised loop: a span for each trip of its step, then its own, which encloses them. */
+static void loops_are_traced_by_trip(void **state) {
+  (void)state;
+  enum { TRIPS = 4 };
+  static spans s;
+  float got[N];
+  tn_context *c = open_traced(&s);
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = double_state;
+  d.steps = TRIPS;
+  tn_tensor *init = tn_from_host(c, tn_shape(N), TN_F32, data, sizeof got), *out;
+  tn_scan(c, &d, &init, 1, NULL, 0, &out, 0);
+  check_ok(c, tn_read(out, TN_F32, got, sizeof got));
+  size_t trips = 0, loops = 0;
+  for (size_t i = 0; i < s.n; i++) {
+    bool is_loop = !strcmp(s.at[i].queue, "host");
+    trips += !is_loop && s.at[i].step == 1;
+    loops += is_loop;
+    if (is_loop) assert_true(trips == TRIPS && s.at[i].begin <= s.at[0].begin);
+  }
+  assert_int_equal(trips, TRIPS);
+  assert_int_equal(loops, 1);
+  tn_close(c);
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, open_context, close_context)
 
 int main(void) {
@@ -211,6 +300,7 @@ int main(void) {
       WITH(failed_runs_tell_nothing),          WITH(what_is_not_there_is_refused),
       WITH(plans_without_steps_have_none),     WITH(bytes_are_those_that_are_read),
       WITH(memory_is_known_before_runs),       WITH(weights_and_states_count),
+      cmocka_unit_test(runs_are_traced),       cmocka_unit_test(loops_are_traced_by_trip),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

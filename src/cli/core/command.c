@@ -70,6 +70,7 @@ void command_open_context(command *c, const char *device, int64_t threads, const
   desc.backends = c->backends;
   desc.logger = command_logger(c);
   desc.progress = progress_callback(&c->progress);
+  desc.tracer = c->tracer;
   c->context = tn_open(&desc);
   if (!c->context) diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
   tn_context_info info = TN_CONTEXT_INFO_INIT;

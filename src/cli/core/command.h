@@ -40,6 +40,7 @@ struct command {
   tn_math math;           /* of the context */
   const char *tuned;      /* file of tuned schedules; NULL: the default */
   const char *backends;   /* shared objects of backends, with colons between; NULL: the default */
+  tn_tracer tracer;       /* of the context's runs; absent: none */
   tn_context *context;    /* NULL: none; closed at the end */
   progress progress;
 };

@@ -246,10 +246,10 @@ static void write_folder(command *c, const char *folder, const results *all) {
     command_print_note(c, "wrote %s to %s", text_count(&c->arena, all->n, "output"), folder);
 }
 
-static void write_trace(const profile *p) {
+static void write_trace(const chrome_trace *t, const profile *p) {
   const char *file = ((const run_options *)p->c->options)->trace;
   if (!file) return;
-  chrome_trace_write(p, file);
+  chrome_trace_write(t, p, file);
   command_print_note(p->c, "wrote the trace to %s", file);
 }
 
@@ -274,6 +274,8 @@ static int act(command *c) {
   tn_model_desc desc = load_model_parse_sizes(c, &o->size);
   load_model_parse_variants(c, o->variants, &desc);
   math_option_parse(c, o->math);
+  chrome_trace trace = {.c = c};
+  if (o->trace) c->tracer = chrome_trace_tracer(&trace);
   command_open_context(c, o->device, o->threads, NULL);
   command_check_context(c);
   profile p = {.c = c};
@@ -293,12 +295,12 @@ static int act(command *c) {
   model_inputs_bind(c, &in, b);
   command_check_binding(c, tn_binding_prepare(b), b);
   profile_add_phase(&p, "compile", start);
-  profile_start(&p, b, o->profile || o->trace);
+  profile_start(&p, b, o->profile);
   profile_run_once(&p);
   if (o->profile) profile_run_more(&p);
   results out = read_results(c, m, b, outputs);
   write_files(c, &out);
-  write_trace(&p);
+  write_trace(&trace, &p);
   if (o->output_dir) write_folder(c, o->output_dir, &out);
   if (o->profile) profile_summarise(&p);
   print_results(&p, &in, &out);

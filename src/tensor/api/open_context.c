@@ -190,6 +190,7 @@ static tn_context *new_context(const tn_open_desc *o) {
 static void destroy_payloads(const tn_open_desc *o) {
   if (o->progress.destroy) o->progress.destroy(o->progress.user);
   if (o->logger.destroy) o->logger.destroy(o->logger.user);
+  if (o->tracer.destroy) o->tracer.destroy(o->tracer.user);
   if (o->workers.destroy) o->workers.destroy(o->workers.user);
   if (o->allocator.destroy) o->allocator.destroy(o->allocator.user);
 }
@@ -250,6 +251,7 @@ static void context_destroy(tn_context *c) {
   const callbacks given = c->callbacks;
   callbacks_destroy_payload(c, given.progress.destroy, given.progress.user);
   callbacks_destroy_payload(c, given.logger.destroy, given.logger.user);
+  callbacks_destroy_payload(c, given.tracer.destroy, given.tracer.user);
   callbacks_destroy_payload(c, given.workers.destroy, given.workers.user);
   handle_free_dead(c);
   mem m = c->mem;
@@ -297,6 +299,7 @@ tn_context *tn_open(const tn_open_desc *desc) {
   if (!o.workers.run) o.workers = (tn_workers){0};
   if (!o.logger.log) o.logger = (tn_logger){0};
   if (!o.progress.step) o.progress = (tn_progress){0};
+  if (!o.tracer.span) o.tracer = (tn_tracer){0};
   if (o.allocator.alloc && !o.allocator.release) {
     diag_set(&d, TN_ERR_ARGUMENT, "an allocator needs both alloc and release");
     destroy_payloads(&(tn_open_desc){.allocator = o.allocator});

@@ -64,11 +64,20 @@ static bool call_progress(void *user, const char *what, uint64_t done, uint64_t 
   return goes_on;
 }
 
+static void call_tracer(void *user, const tn_trace_span *span) {
+  tn_context *c = user;
+  callback k;
+  callback_begin(&k, c, REENTRANCY_CALLBACK);
+  c->callbacks.tracer.span(c->callbacks.tracer.user, span);
+  callback_end(&k);
+}
+
 void callbacks_install(tn_context *c, const tn_open_desc *o) {
-  c->callbacks = (callbacks){o->allocator, o->workers, o->logger, o->progress};
+  c->callbacks = (callbacks){o->allocator, o->workers, o->logger, o->progress, o->tracer};
   if (o->allocator.alloc) c->mem = (mem){call_alloc, call_release, c};
   if (o->workers.run) c->workers = (tn_workers){call_workers, c, NULL};
   if (o->logger.log) c->reports.logger = (tn_logger){call_logger, c, NULL};
+  if (o->tracer.span) c->reports.tracer = (tn_tracer){call_tracer, c, NULL};
   if (o->progress.step) c->progress = (tn_progress){call_progress, c, NULL};
 }
 

@@ -1,4 +1,5 @@
-/* Installs and calls user callbacks (allocator, workers, logger, progress, destructors). Each
+/* Installs and calls user callbacks (allocator, workers, logger, progress, tracer,
+   destructors). Each
    call is registered with the context and the device registry (base/reentrancy.h), so that
    reentrant API calls fail instead of deadlocking. */
 #ifndef TENON_TENSOR_CONTEXT_CALLBACKS_H
@@ -15,6 +16,7 @@ typedef struct callbacks {
   tn_workers workers;
   tn_logger logger;
   tn_progress progress;
+  tn_tracer tracer;
 } callbacks;
 
 /** A callback that is being called. */

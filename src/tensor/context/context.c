@@ -7,6 +7,8 @@
 #include "device/queue/queue.h"
 #include "tensor/context/linked_list.h"
 
+#include <stdio.h>
+
 /* ---- Entry ---- */
 
 /** Records that the calling thread, which has the lock, is inside; carries out the releases that
@@ -100,6 +102,22 @@ void context_log(tn_context *c, tn_log_level level, const char *format, ...) {
   va_start(list, format);
   log_line_va(&c->reports.logger, &c->reports.lock, level, format, list);
   va_end(list);
+}
+
+void context_trace_copy(tn_context *c, int64_t begin, const char *what, const char *name) {
+  char text[256];
+  if (!c->reports.tracer.span) return;
+  snprintf(text, sizeof text, "copy of %s%s%.200s", what, *name ? " " : "", name);
+  const tn_trace_span span = {.size = sizeof span,
+                              .name = text,
+                              .device = c->device->name,
+                              .queue = "host",
+                              .step = -1,
+                              .begin = begin,
+                              .end = clock_now_ns()};
+  mutex_lock(&c->reports.lock);
+  c->reports.tracer.span(c->reports.tracer.user, &span);
+  mutex_unlock(&c->reports.lock);
 }
 
 /* ---- Attachments ---- */

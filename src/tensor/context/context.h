@@ -144,11 +144,12 @@ typedef struct context_devices {
   struct host_facts *host_facts; /* processor and compilers; NULL: not needed yet */
 } context_devices;
 
-/** Dumps and log lines. */
+/** Dumps, log lines and traces. */
 typedef struct context_reports {
-  mutex lock; /* held while dumps are written, lines logged and progress reported */
+  mutex lock; /* held while dumps are written, lines logged, progress and spans reported */
   dump dump;
   tn_logger logger; /* calls the caller's */
+  tn_tracer tracer; /* likewise */
 } context_reports;
 
 /** Open scopes. */
@@ -304,6 +305,10 @@ tn_status context_queue(tn_context *c, tn_queue **queue, diag *d);
 
 /** Writes a line to the logger. */
 void context_log(tn_context *c, tn_log_level level, const char *format, ...) BASE_PRINTF(3, 4);
+
+/** Hands a copy that the host did from `begin` until now to the tracer, if there is one: "copy of
+    WHAT NAME". */
+void context_trace_copy(tn_context *c, int64_t begin, const char *what, const char *name);
 
 /** Attaches an object to the context, and detaches it. Any thread. */
 void context_attach(tn_context *c, attachment *a);

@@ -118,6 +118,9 @@ tn_status computation_open(computation *k) {
   if (s == TN_OK) s = context_queue(k->c, &queue, &k->c->diag);
   if (s == TN_OK) s = execution_open(&k->execution, k->compiled.executable, queue, &k->c->diag);
   if (s == TN_OK) execution_set_host(k->execution, &k->compiled.host);
+  context_reports *reports = &k->c->reports;
+  if (s == TN_OK)
+    s = execution_set_tracer(k->execution, &reports->tracer, &reports->lock, &k->c->diag);
   if (s == TN_OK) s = place_inputs(k);
   if (s == TN_OK) s = set_scalars(k);
   for (size_t i = 0; i < k->results.n && s == TN_OK; i++) s = place_result(k, i);

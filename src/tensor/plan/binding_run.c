@@ -113,11 +113,13 @@ static tn_status place_input(tn_binding *b, size_t i) {
   if (!memory && import_input(b, in, p->dtype)) memory = in->imported;
   if (!memory) {
     tn_span span;
+    int64_t begin = clock_now_ns();
     s = reserve_buffer(b, &in->copy, in->count * dtype_bytes(p->dtype));
     if (s != TN_OK) return diag_prefix(&b->diag, "input %s", p->name);
     s = buffer_span(in->copy, &span, &b->diag);
     if (s == TN_OK)
       s = span_write(&span, p->dtype, in->dtype, in->data, (size_t)in->count, &b->diag);
+    if (s == TN_OK) context_trace_copy(b->context, begin, "input", p->name);
     memory = in->copy;
   }
   return s == TN_OK ? execution_set_buffer(b->execution, buffer, memory, &b->diag) : s;
@@ -248,7 +250,11 @@ tn_status binding_copy_output(tn_binding *b, size_t i, dtype to, void *data) {
   bound_output *o = &b->outputs[i];
   tn_status s = buffer_span(o->memory, &span, &b->diag);
   if (s != TN_OK || !o->count) return s;
-  return span_read(&span, o->type, to, data, (size_t)o->count, &b->diag);
+  int64_t begin = clock_now_ns();
+  s = span_read(&span, o->type, to, data, (size_t)o->count, &b->diag);
+  if (s == TN_OK)
+    context_trace_copy(b->context, begin, "output", binding_ports(b)->ports.outputs[i].name);
+  return s;
 }
 
 /** Copies outputs to the caller's memory. One whose memory is too small, as is known after the run,

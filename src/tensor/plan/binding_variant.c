@@ -93,6 +93,12 @@ static tn_status open_use(tn_binding *b, plan_variant *v, variant_use **out) {
     plan_variant_release(v);
     return s;
   }
+  s = execution_set_tracer(e, &b->context->reports.tracer, &b->context->reports.lock, &b->diag);
+  if (s != TN_OK) {
+    execution_close(e);
+    plan_variant_release(v);
+    return s;
+  }
   execution_share_scratch(e, &b->scratch);
   execution_on_late_output(e, binding_place_late_output, b);
   *out = &b->uses[b->n_uses++];
