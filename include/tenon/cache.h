@@ -61,15 +61,45 @@ TN_API tn_status tn_cache_export(tn_context *context, const char *path, tn_cache
    and a checksum proves no origin: import only files that you trust. */
 TN_API tn_status tn_cache_import(tn_context *context, const char *path, tn_cache_info *info);
 
+/** Options of tn_kernel_cache_open. Strings are copied. */
+typedef struct tn_kernel_cache_desc {
+  size_t size;        /**< sizeof(tn_kernel_cache_desc) */
+  const char *folder; /**< of its kernels and plans, as `cache_dir` of tn_open_desc; NULL: none,
+                         they are in memory alone */
+  uint64_t kernels;   /**< most kernels in memory that nothing uses */
+  uint64_t bytes;     /**< most bytes of these */
+} tn_kernel_cache_desc;
+
+#define TN_KERNEL_CACHE_DESC_INIT \
+  { sizeof(tn_kernel_cache_desc), NULL, 1024, (uint64_t)64 << 20 }
+
+/** Opens a cache of kernels for contexts that are opened with it (`kernel_cache` of tn_open_desc):
+    what one of them compiled, the others find, also after it was closed. `desc` NULL: INIT. On
+    failure *cache is NULL: TN_ERR_ARGUMENT for a descriptor that does not begin with its INIT,
+    TN_ERR_MEMORY. Any thread. */
+TN_API tn_status tn_kernel_cache_open(const tn_kernel_cache_desc *desc, tn_kernel_cache **cache);
+
+/** Frees a cache; contexts that were opened with it keep it until they are closed. NULL is allowed.
+    Any thread. */
+TN_API void tn_kernel_cache_free(tn_kernel_cache *cache);
+
+/** Unloads the kernels in memory that nothing uses, the least recently used first, until at most
+    `kernels` of them are left, of at most `bytes` bytes: those of all contexts that share this
+    context's devices. */
+TN_API tn_status tn_kernel_cache_trim(tn_context *context, uint64_t kernels, uint64_t bytes);
+
 /** Number of kernels requested so far by all contexts that share this context's devices. */
 typedef struct tn_kernel_cache_info {
   size_t size;       /**< sizeof(tn_kernel_cache_info), set by the caller */
   uint64_t compiled; /**< compiled by a compiler */
   uint64_t found;    /**< found in memory or on disk */
+  uint64_t kernels;  /**< in memory now, */
+  uint64_t bytes;    /**< and their bytes */
+  uint64_t idle;     /**< of these, kernels that nothing uses */
 } tn_kernel_cache_info;
 
 #define TN_KERNEL_CACHE_INFO_INIT \
-  { sizeof(tn_kernel_cache_info), 0, 0 }
+  { sizeof(tn_kernel_cache_info), 0, 0, 0, 0, 0 }
 
 /** Counts requested kernels; the difference between two calls is the work in between. */
 TN_API tn_status tn_kernel_cache_get(tn_context *context, tn_kernel_cache_info *info);

@@ -31,6 +31,9 @@ TN_API int32_t tn_version(void);
 /** Owner of all objects made from it; used by one thread at a time. */
 typedef struct tn_context tn_context;
 
+/** A cache of kernels that the caller owns (tn_kernel_cache_open of <tenon/cache.h>). */
+typedef struct tn_kernel_cache tn_kernel_cache;
+
 /* Callbacks (docs/library.md, "Threads"): each may come from any thread, one call at a time unless
    its comment says otherwise, and may call nothing on its context but tn_message,
    tn_binding_message, tn_binding_type, tn_binding_type_at, tn_binding_find, tn_release and the
@@ -186,13 +189,17 @@ typedef struct tn_open_desc {
      is opened; NULL: none */
   const char *backends;
   tn_tracer tracer; /**< absent: runs are not traced */
+  /** the context's kernels are in this cache and in its folder, and `cache_dir` has no effect; the
+      contexts of a cache share devices and threads, and have the library's allocator and workers.
+      NULL: those that contexts share */
+  tn_kernel_cache *kernel_cache;
 } tn_open_desc;
 
 /* clang-format off */
 #define TN_OPEN_DESC_INIT                                                                          \
   { sizeof(tn_open_desc), NULL, NULL, NULL, NULL, NULL, 0, TN_MATH_DEFAULT,                        \
     (uint64_t)1 << 30, true, {NULL, NULL, NULL, NULL}, {NULL, NULL, NULL}, {NULL, NULL, NULL},     \
-    {NULL, NULL, NULL}, NULL, NULL, NULL, {NULL, NULL, NULL} }
+    {NULL, NULL, NULL}, NULL, NULL, NULL, {NULL, NULL, NULL}, NULL }
 /* clang-format on */
 
 /** Opens a context; `desc` NULL is TN_OPEN_DESC_INIT. Returns NULL only if memory is exhausted. Any

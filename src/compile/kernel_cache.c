@@ -235,6 +235,14 @@ void kernel_cache_set_limits(kernel_cache *c, size_t most, size_t bytes) {
   free_kernels(c, removed);
 }
 
+void kernel_cache_trim(kernel_cache *c, size_t most, size_t bytes) {
+  kernel *removed = NULL;
+  mutex_lock(&c->lock);
+  evict(c, most, bytes, &removed);
+  mutex_unlock(&c->lock);
+  free_kernels(c, removed);
+}
+
 /** Evicts all idle kernels; false if there were none. */
 static bool evict_idle(kernel_cache *c) {
   kernel *removed = NULL;

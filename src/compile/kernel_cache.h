@@ -31,6 +31,9 @@ void kernel_cache_close(kernel_cache *c);
     for each device it is loaded on), and evicts those beyond the limits. */
 void kernel_cache_set_limits(kernel_cache *c, size_t most, size_t bytes);
 
+/** Evicts idle kernels until at most `most` of at most `bytes` bytes are left; limits stay. */
+void kernel_cache_trim(kernel_cache *c, size_t most, size_t bytes);
+
 /** Results of kernel_cache_lookup. */
 typedef enum kernel_cache_result {
   KERNEL_CACHE_HIT,

@@ -1,6 +1,6 @@
 /* Public functions on the caches of a context: tn_cache_get, tn_cache_trim and tn_cache_clear for
-   the disk cache of kernels and plans, tn_kernel_cache_get for the kernels in memory,
-   tn_cache_export and tn_cache_import for files of it. */
+   the disk cache of kernels and plans, tn_kernel_cache_get and tn_kernel_cache_trim for the kernels
+   in memory, tn_cache_export and tn_cache_import for files of it. */
 #include "compile/disk_cache.h"
 #include "compile/disk_cache_trim.h"
 #include "compile/frozen_cache.h"
@@ -61,11 +61,21 @@ tn_status tn_kernel_cache_get(tn_context *c, tn_kernel_cache_info *info) {
   tn_status s = context_acquire_valid(c);
   if (s != TN_OK) return s;
   const kernel_cache_stats counts = kernel_cache_get_stats(kernel_cache_of(c->registry));
-  const tn_kernel_cache_info found = {sizeof found, counts.compiled, counts.found};
+  const tn_kernel_cache_info found = {sizeof found,   counts.compiled, counts.found,
+                                      counts.kernels, counts.bytes,    counts.idle};
   s = descriptor_write(&c->diag, info, &found, sizeof found, "tn_kernel_cache_info");
   if (s != TN_OK) context_fail_call(c, "kernel_cache_get");
   context_release(c);
   return s;
+}
+
+tn_status tn_kernel_cache_trim(tn_context *c, uint64_t kernels, uint64_t bytes) {
+  tn_status s = context_acquire_valid(c);
+  if (s != TN_OK) return s;
+  kernel_cache_trim(kernel_cache_of(c->registry), kernels < SIZE_MAX ? (size_t)kernels : SIZE_MAX,
+                    bytes < SIZE_MAX ? (size_t)bytes : SIZE_MAX);
+  context_release(c);
+  return TN_OK;
 }
 
 /** Exports or imports a file, and describes what it holds. */

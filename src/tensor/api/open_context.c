@@ -10,6 +10,7 @@
 #include "device/registry/load_backend.h"
 #include "device/threads/thread_pool.h"
 #include "tensor/api/scope.h"
+#include "tensor/context/caller_cache.h"
 #include "tensor/context/context.h"
 #include "tensor/context/descriptor.h"
 #include "tensor/context/handle.h"
@@ -114,9 +115,21 @@ static bool init_parts(tn_context *c, const tn_open_desc *o) {
          tuned_store_open(&c->tuned, o->tuned, c->disk, log_tuned, c, &c->mem);
 }
 
-/** Opens the device registry: the shared one, or one of the context's own if the context has its
-    own memory or threads. */
+/** Enters the registry of a cache of the caller's. */
+static tn_status enter_cache(tn_context *c, const tn_open_desc *o, diag *d) {
+  if (o->allocator.alloc || o->workers.run)
+    return diag_set(d, TN_ERR_ARGUMENT,
+                    "a context with a kernel cache of the caller's has the library's allocator and "
+                    "workers");
+  tn_status s = caller_cache_enter(o->kernel_cache, o->threads, &c->registry, d);
+  if (s == TN_OK) c->devices.cache = o->kernel_cache;
+  return s;
+}
+
+/** Opens the device registry: the shared one, that of a cache of the caller's, or one of the
+    context's own if the context has its own memory or threads. */
 static tn_status open_registry(tn_context *c, const tn_open_desc *o, diag *d) {
+  if (o->kernel_cache) return enter_cache(c, o, d);
   bool is_own = c->devices.owns_registry = o->allocator.alloc || o->workers.run || o->threads;
   const registry_desc own = {.mem = &c->mem, .threads = c->options.threads, .workers = c->workers};
   tn_status s = is_own ? registry_open(&c->registry, &own, d) : registry_global(&c->registry, d);
@@ -214,6 +227,7 @@ static void close_devices(tn_context *c) {
   registry *own = c->devices.owns_registry ? c->registry : NULL;
   c->registry = NULL;
   registry_close(own);
+  caller_cache_leave(c->devices.cache);
 }
 
 /** Frees what the context built: attached objects, plans, tensors and the graph. */
@@ -306,6 +320,7 @@ tn_context *tn_open(const tn_open_desc *desc) {
     o.allocator = (tn_allocator){0};
   }
   const option_origins from = read_environment(&o, &d);
+  if (o.kernel_cache) o.cache_dir = caller_cache_folder(o.kernel_cache);
   if (o.threads < 0 || o.threads > THREAD_POOL_MAX)
     diag_set(&d, TN_ERR_ARGUMENT, "the number of threads is %d, not 0 to %d", (int)o.threads,
              THREAD_POOL_MAX);

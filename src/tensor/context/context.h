@@ -139,7 +139,8 @@ typedef struct context_options {
 
 /** Knowledge about devices and the host. */
 typedef struct context_devices {
-  bool owns_registry;            /* the registry is not the shared one */
+  bool owns_registry;            /* the registry is not a shared one */
+  tn_kernel_cache *cache;        /* of the caller, whose registry it is; NULL: none */
   device_description *described; /* devices that tn_device_get returned */
   struct host_facts *host_facts; /* processor and compilers; NULL: not needed yet */
 } context_devices;

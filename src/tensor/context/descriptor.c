@@ -35,6 +35,7 @@ static const struct version_one {
     FIRST(tn_compiler_info, used),
     FIRST(tn_cache_info, bytes),
     FIRST(tn_kernel_cache_info, found),
+    FIRST(tn_kernel_cache_desc, bytes),
     FIRST(tn_explained_step, is_output),
     FIRST(tn_explained_kernel, cost),
     FIRST(tn_explained_pass, cost),
