@@ -129,6 +129,14 @@ TN_API tn_status tn_binding_output(tn_binding *binding, const char *name, tn_dty
     do not fit. */
 TN_API tn_status tn_binding_carry(tn_binding *binding, const char *output, const char *input);
 
+/** Has later runs leave out steps that would compute what the run before did, or not any more. The
+    contents of an input then count as unchanged until it is set again (tn_binding_input), even to
+    the same memory, unless an output is written into its memory. Host functions, loops, steps that
+    read states, and all runs of a plan with sizes that a run computes are never left out. Results
+    are the same bits; tn_step.times is 0 for a step that was left out. Intermediate results do not
+    share memory then, which takes more of it. */
+TN_API tn_status tn_binding_reuse(tn_binding *binding, bool on);
+
 /** Describes the `i`-th input or output of a binding's plan or model, numbered as by tn_plan_port
     or tn_model_port; otherwise as tn_plan_port. */
 TN_API tn_status tn_binding_port(const tn_binding *binding, tn_port_kind kind, size_t i,

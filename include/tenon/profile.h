@@ -36,7 +36,8 @@ typedef struct tn_step {
                          ran all of its trips before the next step */
   size_t steps;   /**< for a loop: number of the following steps that make up its body, whose times
                      are part of its own; else 0 */
-  uint64_t times; /**< executions per run: in a loop one per trip */
+  uint64_t times; /**< executions per run: in a loop one per trip; 0: left out of the last run
+                     (tn_binding_reuse) */
 } tn_step;
 
 #define TN_STEP_INIT \

@@ -88,8 +88,27 @@ tn_status execution_set_buffer(execution *e, size_t buffer, tn_buffer *memory, d
   *bound = memory;
   e->memory.is_allocated[buffer] = false;
   e->memory.is_placed = false;
+  step_reuse_move(&e->reuse, buffer);
   return TN_OK;
 }
+
+static void open_reuse(void *arg) {
+  step_reuse_open(arg);
+  execution_keep_results(arg);
+}
+
+tn_status execution_set_reuse(execution *e, bool on, diag *d) {
+  e->arena.diag = d;
+  bool is_new = on && !e->p->n_items && !e->reuse.may_skip;
+  tn_status s = is_new ? diag_catch(d, open_reuse, e) : TN_OK;
+  e->reuse.is_on = on && s == TN_OK && e->reuse.may_skip;
+  step_reuse_forget(&e->reuse);
+  return s;
+}
+
+void execution_touch_input(execution *e, size_t buffer) { step_reuse_touch(&e->reuse, buffer); }
+
+void execution_forget_results(execution *e) { step_reuse_forget(&e->reuse); }
 
 void execution_on_late_output(execution *e,
                               tn_status (*place)(void *user, size_t buffer, uint64_t bytes,
@@ -141,6 +160,7 @@ static tn_status prepare_segment(execution *e, size_t segment, diag *d) {
 static tn_status prepare_run(execution *e, diag *d) {
   tn_status s = e->has_commands ? TN_OK : execution_commands_record(e, d);
   e->segment = 0;
+  if (!e->values.is_evaluated) step_reuse_forget(&e->reuse);
   execution_forget_items(e);
   if (s == TN_OK && e->p->n_items) s = execution_evaluate_sizes(e, d);
   if (s != TN_OK || execution_is_placed(e)) return s;
@@ -190,19 +210,26 @@ static void trace_section(execution *e, const command_section *section) {
   const int64_t *stamps = e->profile.times.stamps;
   size_t end = section->step + section->n_steps;
   if (!e->tracer || !section->n_steps) return;
-  int64_t shift = queue_has_stream(e->queue) ? clock_now_ns() - stamps[2 * end - 1] : 0;
+  size_t last = end - 1;
+  while (last > section->step && !step_reuse_runs(&e->reuse, last)) last--;
+  int64_t shift = queue_has_stream(e->queue) ? clock_now_ns() - stamps[2 * last + 1] : 0;
   for (size_t i = section->step; i < end; i++)
-    trace_span(e, i, "compute", stamps[2 * i] + shift, stamps[2 * i + 1] + shift);
+    if (step_reuse_runs(&e->reuse, i))
+      trace_span(e, i, "compute", stamps[2 * i] + shift, stamps[2 * i + 1] + shift);
 }
 
 static tn_status run_steps(execution *e, const command_section *section, diag *d) {
   run_profile *r = &e->profile;
+  tn_commands *list;
+  tn_status s = execution_commands_of_run(e, (size_t)(section - e->sections), &list, d);
+  if (s != TN_OK || !list) return s;
   begin_list(e);
-  tn_status s = queue_run_inline(e->queue, section->commands, d);
+  s = queue_run_inline(e->queue, list, d);
   if (is_awaited(e, section)) s = await_sections(e, s, d);
   size_t end = section->step + section->n_steps;
   for (size_t i = section->step; r->is_profiled && s == TN_OK && i < end; i++)
-    run_profile_add_step(r, i, r->times.stamps[2 * i], r->times.stamps[2 * i + 1]);
+    if (step_reuse_runs(&e->reuse, i))
+      run_profile_add_step(r, i, r->times.stamps[2 * i], r->times.stamps[2 * i + 1]);
   if (s == TN_OK) trace_section(e, section);
   return s;
 }
@@ -379,17 +406,21 @@ tn_status execution_start(execution *e, diag *d) {
   if (s != TN_OK) return s;
   for (size_t i = 0; i < e->p->n_steps; i++) e->custom_calls[i].is_done = false;
   run_profile_begin(&e->profile, e->values.vars);
+  step_reuse_begin(e);
   e->n_sections_submitted = 0;
   if (queue_has_stream(e->queue)) s = await_other_uses(e, d);
   if (s == TN_OK) s = run_sections(e, d);
   if (queue_has_stream(e->queue)) execution_for_buffers(e, note_use_of_buffer, e);
   run_profile_end(&e->profile, s == TN_OK);
+  step_reuse_end(e, s == TN_OK);
   return s;
 }
 
 tn_status execution_run(execution *e, diag *d) {
   tn_status s = execution_start(e, d);
-  return s == TN_OK && queue_has_stream(e->queue) ? await_sections(e, s, d) : s;
+  if (s == TN_OK && queue_has_stream(e->queue)) s = await_sections(e, s, d);
+  if (s != TN_OK) step_reuse_forget(&e->reuse);
+  return s;
 }
 
 /* After a run. */
@@ -433,5 +464,9 @@ tn_status execution_set_tracer(execution *e, const tn_tracer *tracer, mutex *tra
 bool execution_step_at(execution *e, size_t i, execution_step *out) {
   if (i >= e->p->n_steps) return false;
   *out = run_profile_step(&e->profile, i);
+  if (step_reuse_runs(&e->reuse, i)) return true;
+  out->times = 0;
+  out->work = (kernel_counts){0, 0};
+  out->begin = out->end = 0;
   return true;
 }

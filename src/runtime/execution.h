@@ -48,6 +48,16 @@ void execution_on_late_output(execution *e,
     make larger or replace; they run one at a time. To be set before the first run. */
 void execution_share_scratch(execution *e, tn_buffer **slot);
 
+/** Has runs leave out steps whose operands are those of the run before, or not any more. The
+    contents of an input count as those of the last run, in the same memory, unless
+    execution_touch_input was called since. Plans whose runs compute sizes run all steps. Scratch
+    memory is the execution's own from then on, and larger. */
+tn_status execution_set_reuse(execution *e, bool on, diag *d);
+void execution_touch_input(execution *e, size_t buffer);
+
+/** Has the next run do all steps, as results may have been overwritten. */
+void execution_forget_results(execution *e);
+
 /** Releases the memory of inputs and outputs. */
 void execution_unbind(execution *e);
 

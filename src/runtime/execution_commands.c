@@ -5,6 +5,8 @@
 
 #include "runtime/execution_memory.h"
 
+#include <string.h>
+
 /* Sections. */
 
 static void add_section(struct execution *e, command_section section) {
@@ -214,12 +216,16 @@ static void record_step(struct execution *e, tn_commands *c, size_t i) {
   }
 }
 
-/** With a stream, each list waits for the one before it in the run, and fails with it. */
-static void record_section(struct execution *e, command_section *section) {
-  tn_commands *c = section->commands;
+/** Records all steps of a section, or those that the run at hand needs. With a stream, each list
+    waits for the one before it in the run, and fails with it. */
+static void record_section(struct execution *e, command_section *section, tn_commands *c,
+                           bool all) {
+  bool is_first = true;
   if (queue_has_stream(e->queue)) command_list_wait_at(c, e->done, &e->after);
   for (size_t i = section->step; i < section->step + section->n_steps; i++) {
-    if (i > section->step) command_list_barrier(c);
+    if (!all && !step_reuse_runs(&e->reuse, i)) continue;
+    if (!is_first) command_list_barrier(c);
+    is_first = false;
     if (e->uses) record_first_uses(e, c, i);
     if (e->profile.is_profiled) command_list_timestamp(c, &e->profile.times.stamps[2 * i]);
     record_step(e, c, i);
@@ -234,7 +240,7 @@ static void record_body(void *arg) {
   struct execution *e = arg;
   if (e->readers.end) find_uses(e);
   for (size_t i = 0; i < e->n_sections; i++)
-    if (e->sections[i].commands) record_section(e, &e->sections[i]);
+    if (e->sections[i].commands) record_section(e, &e->sections[i], e->sections[i].commands, true);
 }
 
 tn_status execution_commands_record(struct execution *e, diag *d) {
@@ -253,10 +259,49 @@ tn_status execution_commands_record(struct execution *e, diag *d) {
   return s;
 }
 
+typedef struct part_recording {
+  struct execution *e;
+  command_section *section;
+  tn_commands *list;
+} part_recording;
+
+static void record_part(void *arg) {
+  const part_recording *p = arg;
+  record_section(p->e, p->section, p->list, false);
+}
+
+tn_status execution_commands_of_run(struct execution *e, size_t number, tn_commands **list,
+                                    diag *d) {
+  command_section *section = &e->sections[number];
+  step_reuse *r = &e->reuse;
+  *list = section->commands;
+  if (step_reuse_runs_all(r, section->step, section->n_steps)) return TN_OK;
+  bool *needed = r->runs + section->step, *recorded = r->recorded + section->step;
+  size_t n_needed = 0;
+  for (size_t i = 0; i < section->n_steps; i++) n_needed += needed[i];
+  if (!n_needed) *list = NULL;
+  bool is_same = r->lists[number] && !memcmp(needed, recorded, section->n_steps * sizeof *needed);
+  if (n_needed && is_same) *list = r->lists[number];
+  if (!n_needed || is_same) return TN_OK;
+  command_list_release(r->lists[number]);
+  r->lists[number] = command_list_open(e->p->target->device);
+  if (!r->lists[number]) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  part_recording p = {e, section, r->lists[number]};
+  tn_status s = diag_catch(d, record_part, &p);
+  if (s == TN_OK) s = command_list_status(p.list, d);
+  memcpy(recorded, needed, section->n_steps * sizeof *needed);
+  *list = p.list;
+  if (s == TN_OK) return TN_OK;
+  command_list_release(p.list);
+  r->lists[number] = NULL;
+  return s;
+}
+
 void execution_commands_release(struct execution *e) {
   for (size_t i = 0; i < e->n_sections; i++) {
     command_list_release(e->sections[i].commands);
     e->sections[i].commands = NULL;
   }
+  step_reuse_release(e);
   e->has_commands = false;
 }

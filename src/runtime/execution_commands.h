@@ -13,6 +13,10 @@ void execution_commands_open(struct execution *e);
     execution_commands_release. */
 tn_status execution_commands_record(struct execution *e, diag *d);
 
+/** The command list of the steps of a section that the run at hand needs; NULL: it needs none. */
+tn_status execution_commands_of_run(struct execution *e, size_t section, tn_commands **list,
+                                    diag *d);
+
 /** Releases the command lists, such as when profiling is turned on or off. */
 void execution_commands_release(struct execution *e);
 

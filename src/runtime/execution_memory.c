@@ -21,10 +21,15 @@ static void add_slot(struct execution *e, size_t segment, size_t step, size_t la
 }
 
 /** Lists slots by first step: buffers are numbered in the order of the nodes that make them, which
-    need not be that of the steps. */
-static void add_slots(struct execution *e) {
+    need not be that of the steps. `keeps`: buffers live in all steps, and stand first. */
+static void add_slots(struct execution *e, bool keeps) {
   const executable *p = e->p;
   bool *is_added = arena_calloc(&e->arena, p->n_buffers + 1, sizeof *is_added);
+  for (size_t i = 0; keeps && i < p->n_buffers; i++) {
+    if (p->buffers[i].role != BUFFER_ROLE_SCRATCH) continue;
+    is_added[i] = true;
+    add_slot(e, p->buffers[i].segment, 0, SIZE_MAX, i);
+  }
   for (size_t step = 0; step < p->n_steps; step++) {
     for (size_t k = 0; k < p->steps[step].n_buffers; k++) {
       size_t i = p->buffers[p->steps[step].buffers[k]].within;
@@ -51,8 +56,20 @@ void execution_memory_open(struct execution *e) {
   for (size_t i = 0; i < p->n_items; i++) e->values.has_value[p->items[i].var] = true;
   e->memory.scratch = arena_calloc(a, p->n_segments, sizeof *e->memory.scratch);
   for (size_t i = 0; i < p->n_segments; i++) e->memory.scratch[i].at = &e->memory.scratch[i].memory;
-  add_slots(e);
+  add_slots(e, false);
   execution_forget_items(e);
+}
+
+void execution_keep_results(struct execution *e) {
+  execution_forget_scratch(e);
+  for (size_t i = 0; i < e->p->n_segments; i++) {
+    execution_scratch *x = &e->memory.scratch[i];
+    x->n_slots = 0;
+    x->is_placed = false;
+    x->at = &x->memory;
+  }
+  add_slots(e, true);
+  e->memory.is_placed = false;
 }
 
 void execution_memory_close(struct execution *e) {
@@ -208,6 +225,7 @@ static tn_status place_slots(struct execution *e, size_t segment, diag *d) {
     if (bytes != x->slots[i].bytes) x->is_placed = false;
     x->slots[i].bytes = bytes;
   }
+  if (!x->is_placed) step_reuse_forget(&e->reuse);
   return x->is_placed ? TN_OK : diag_catch(d, place_slots_body, &p);
 }
 
@@ -245,6 +263,7 @@ static tn_status refuse_scratch(const struct execution *e, const execution_scrat
 static tn_status place_scratch(struct execution *e, size_t segment, diag *d) {
   execution_scratch *x = &e->memory.scratch[segment];
   tn_span all;
+  const tn_buffer *before = x->placed;
   tn_status s = place_slots(e, segment, d);
 #ifdef TENON_VERIFY
   if (s == TN_OK && memory_plan_overlaps(x->slots, x->n_slots))
@@ -257,6 +276,7 @@ static tn_status place_scratch(struct execution *e, size_t segment, diag *d) {
   forget_placed(x);
   if (s == TN_OK && x->n_slots) s = buffer_span_on(*x->at, timeline, &all, d);
   if (s == TN_OK && x->n_slots) x->placed = buffer_retain(*x->at);
+  if (x->placed != before) step_reuse_forget(&e->reuse);
   for (size_t i = 0; i < x->n_slots && s == TN_OK; i++)
     *slot_span(e, x->owners[i]) = span_slice(&all, x->slots[i].offset, x->slots[i].bytes);
   return s;
@@ -299,6 +319,7 @@ static tn_status place_bindable(struct execution *e, size_t i, diag *d) {
   if (!m->buffers[i] || m->is_allocated[i]) {
     s = buffer_reserve_on(e->p->target->device, &m->buffers[i], bytes, execution_timeline(e), d);
     m->is_allocated[i] = true;
+    step_reuse_move(&e->reuse, i);
   }
   if (s == TN_OK) s = buffer_span_on(m->buffers[i], execution_timeline(e), &m->spans[i], d);
   if (s == TN_OK && m->spans[i].bytes < bytes)

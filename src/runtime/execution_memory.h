@@ -11,6 +11,10 @@ void execution_memory_open(struct execution *e);
 void execution_memory_close(struct execution *e);
 
 /** True for inputs and outputs, whose memory the caller may bind. */
+/** Gives each buffer that lives between two steps a slot of its own, in memory of the execution's
+    own. Raises. */
+void execution_keep_results(struct execution *e);
+
 bool execution_is_bindable(const struct execution *e, size_t buffer);
 
 /** Evaluates all sizes. TN_ERR_ARGUMENT if a variable has no value. */

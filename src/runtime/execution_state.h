@@ -10,6 +10,7 @@
 #include "runtime/custom_call.h"
 #include "runtime/input_readers.h"
 #include "runtime/run_profile.h"
+#include "runtime/step_reuse.h"
 #include "schedule/memory/memory_plan.h"
 
 /** Values of variables, and the sizes that follow from them. */
@@ -107,6 +108,7 @@ struct execution {
   run_profile profile;
   const tn_tracer *tracer; /* NULL: runs are not traced; else they are profiled */
   mutex *tracing;          /* held while the tracer is called */
+  step_reuse reuse;
 };
 
 /** Worker threads of the device: workers that a kernel is launched with. */

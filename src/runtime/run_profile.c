@@ -111,7 +111,9 @@ execution_step run_profile_step(run_profile *r, size_t i) {
   out.work.operations *= (double)out.times;
   out.work.bytes *= (double)out.times;
   if (!r->has_times) return out;
-  out.begin = r->times.first[i] - r->times.first[0];
+  size_t first = 0; /* step that ran */
+  while (first < i && !r->times.count[first]) first++;
+  out.begin = r->times.first[i] - r->times.first[first];
   out.end = out.begin + r->times.busy[i];
   return out;
 }

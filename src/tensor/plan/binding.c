@@ -268,6 +268,8 @@ static tn_status set_input(tn_binding *b, size_t i, tn_shape shape, tn_dtype t, 
   uint64_t count;
   tn_status s = check_value(b, p, shape, t, data, bytes, &count);
   in->is_set = s == TN_OK;
+  in->is_fresh = true;
+  in->is_copied = false;
   if (!in->is_set || in->data != data || in->count != count || in->dtype != (dtype)t)
     binding_set_memory(&in->imported, NULL);
   binding_set_memory(&in->carried_memory, NULL);
@@ -472,6 +474,17 @@ tn_status tn_binding_profile(tn_binding *b, bool on) {
   if (s != TN_OK) return s;
   b->is_profiled = on;
   if (b->execution) s = execution_set_profiling(b->execution, on, &b->diag);
+  binding_show_failure(b, s);
+  binding_leave(b);
+  return s;
+}
+
+tn_status tn_binding_reuse(tn_binding *b, bool on) {
+  tn_status s = binding_enter(b);
+  if (s != TN_OK) return s;
+  if (b->execution) s = execution_set_reuse(b->execution, on, &b->diag);
+  for (size_t i = 0; i < b->plan->ports.n_inputs; i++) b->inputs[i].is_fresh = true;
+  if (s == TN_OK) b->reuses = on;
   binding_show_failure(b, s);
   binding_leave(b);
   return s;

@@ -9,13 +9,15 @@
 #include <tenon/profile.h>
 
 typedef struct bound_input {
-  bool is_set; /* by tn_binding_input */
+  bool is_set;   /* by tn_binding_input */
+  bool is_fresh; /* and no run has succeeded since */
   const void *data;
   dtype dtype; /* of `data` */
   int64_t size[TN_MAX_RANK];
   uint64_t count;
   tn_buffer *imported;       /* the caller's memory, if the device can use it as it is */
-  tn_buffer *copy;           /* else a copy */
+  tn_buffer *copy;           /* else a copy, */
+  bool is_copied;            /* of `data` as it was set */
   size_t carried_output;     /* the output that it takes over (tn_binding_carry) + 1; 0: none */
   tn_buffer *carried_memory; /* of that output in the last run */
 } bound_input;
@@ -80,6 +82,7 @@ struct tn_binding {
   tn_queue *queue;    /* of executions */
   tn_buffer *scratch; /* likewise */
   bool is_profiled;
+  bool reuses;          /* runs leave out steps whose operands did not change */
   int64_t last_variant; /* number of the last run's; -1: none */
   int64_t *facts;       /* by fact: of the last run, or the one at hand */
   int64_t *sizes;       /* of all inputs and outputs, by the facts */

@@ -111,6 +111,7 @@ static tn_status place_input(tn_binding *b, size_t i) {
   tn_buffer *memory = in->carried_memory;
   tn_status s = TN_OK;
   if (!memory && import_input(b, in, p->dtype)) memory = in->imported;
+  if (!memory && b->reuses && in->is_copied && !in->is_fresh) memory = in->copy;
   if (!memory) {
     tn_span span;
     int64_t begin = clock_now_ns();
@@ -119,10 +120,36 @@ static tn_status place_input(tn_binding *b, size_t i) {
     s = buffer_span(in->copy, &span, &b->diag);
     if (s == TN_OK)
       s = span_write(&span, p->dtype, in->dtype, in->data, (size_t)in->count, &b->diag);
+    in->is_copied = s == TN_OK;
     if (s == TN_OK) context_trace_copy(b->context, begin, "input", p->name);
     memory = in->copy;
   }
   return s == TN_OK ? execution_set_buffer(b->execution, buffer, memory, &b->diag) : s;
+}
+
+/** True if an output is written to memory of an input. */
+static bool is_overwritten(const tn_binding *b, const bound_input *in) {
+  uintptr_t begin = (uintptr_t)in->data, end = begin + in->count * dtype_bytes(in->dtype);
+  for (size_t i = 0; i < b->plan->ports.n_outputs; i++) {
+    uintptr_t at = (uintptr_t)b->outputs[i].data;
+    if (at && at < end && at + b->outputs[i].bytes > begin) return true;
+  }
+  return false;
+}
+
+/** Tells the execution which inputs and states may have changed since its last run. */
+static void touch_changed(tn_binding *b) {
+  if (!b->reuses) return;
+  if (b->ran != b->execution) execution_forget_results(b->execution);
+  for (size_t i = 0; i < b->plan->ports.n_inputs; i++) {
+    bound_input *in = &b->inputs[i];
+    size_t buffer = b->variant->inputs[i].buffer;
+    in->is_fresh = in->is_fresh || in->carried_output || is_overwritten(b, in);
+    if (in->is_fresh && buffer != SIZE_MAX) execution_touch_input(b->execution, buffer);
+  }
+  for (size_t i = 0; i < b->plan->n_states; i++)
+    if (b->variant->states[i].in != SIZE_MAX)
+      execution_touch_input(b->execution, b->variant->states[i].in);
 }
 
 static bool is_carried(const tn_binding *b, const tn_buffer *memory) {
@@ -287,6 +314,7 @@ static void carry_outputs(tn_binding *b) {
 static tn_status run_compiled(tn_binding *b) {
   const tn_plan *p = b->plan;
   tn_status s = choose_variant(b);
+  if (s == TN_OK) touch_changed(b);
   for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++) s = place_input(b, i);
   for (size_t i = 0; i < p->ports.n_outputs && s == TN_OK; i++)
     if (!is_placed_late(b, i)) s = place_output(b, i);
@@ -295,6 +323,7 @@ static tn_status run_compiled(tn_binding *b) {
   s = run_in_turn(b);
   storage_turns_end(b->turns, p->n_states);
   if (s != TN_OK) return s;
+  for (size_t i = 0; i < p->ports.n_inputs; i++) b->inputs[i].is_fresh = false;
   b->ran = b->execution;
   b->last_variant = b->variant->number;
   return s;

@@ -120,6 +120,7 @@ static tn_status enter_use(tn_binding *b, const variant_use *u) {
   b->execution = u->execution;
   b->variant = u->variant;
   tn_status s = execution_set_profiling(u->execution, b->is_profiled, &b->diag);
+  if (s == TN_OK) s = execution_set_reuse(u->execution, b->reuses, &b->diag);
   for (size_t i = 0; i < v->n_values && s == TN_OK; i++)
     s = execution_set_buffer(u->execution, v->values[i].buffer, v->values[i].memory, &b->diag);
   if (s != TN_OK) {
