@@ -48,10 +48,14 @@ typedef struct tn_plan_desc {
   const char *const *outputs; /**< one distinct name per output; NULL: "0", "1", … */
   tn_variants variants;       /**< of what is compiled */
   bool tunable;               /**< keep the graph, so that tn_tune can tune bindings of the plan */
+  /** tensors of which the outputs are computed, whose places in memory tn_binding_slot of
+      <tenon/unstable/schedule.h> tells; the plan is compiled alike with and without them */
+  tn_tensor *const *watched;
+  size_t n_watched;
 } tn_plan_desc;
 
 #define TN_PLAN_DESC_INIT \
-  { sizeof(tn_plan_desc), NULL, NULL, TN_VARIANTS_AUTO, false }
+  { sizeof(tn_plan_desc), NULL, NULL, TN_VARIANTS_AUTO, false, NULL, 0 }
 
 /** Makes a plan of `n` outputs and the pending assignments of the innermost scope, which then
    happen in each run of the plan, and only there; "Plans" in docs/library.md states what is fixed

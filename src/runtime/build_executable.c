@@ -12,6 +12,7 @@
 #include "ir/transform/liftable_scalars.h"
 #include "runtime/kernel_prices.h"
 #include "runtime/plan_cache.h"
+#include "runtime/schedule_view.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -283,6 +284,9 @@ static void add_buffers(build_state *m) {
                                         .start = (uint64_t)b->start};
   }
   executable_index_inputs(p);
+  p->n_slots = m->request->n_watched;
+  p->slots =
+      arena_copy(&p->arena, s->slots + s->n_slots - p->n_slots, p->n_slots * sizeof *p->slots);
   p->outputs = arena_copy(&p->arena, s->outputs, m->request->n_roots * sizeof *p->outputs);
 }
 
@@ -385,10 +389,9 @@ static void add_kernel_counts(build_state *m) {
   p->count_sizes = launch_exprs_compile(&p->arena, sizes.at, sizes.n, names, p->n_vars);
 }
 
-static void schedule_and_compile(build_state *m) {
+static void schedule_graph(build_state *m) {
   const executable_request *r = m->request;
-  explanation *x = r->explanation;
-  if (x) explanation_begin(x, m->g);
+  const explanation *x = r->explanation;
   m->schedule = schedule_make(
       m->g, &(schedule_request){.roots = r->roots,
                                 .n_roots = r->n_roots,
@@ -407,6 +410,13 @@ static void schedule_and_compile(build_state *m) {
                                 .target.rows = target_rows(&r->target->target),
                                 .target.hardware = r->target->target.hardware});
   collect_kernels(m);
+}
+
+static void schedule_and_compile(build_state *m) {
+  const executable_request *r = m->request;
+  explanation *x = r->explanation;
+  if (x) explanation_begin(x, m->g);
+  schedule_graph(m);
   if (r->kernels) copy_kernels(m, r->kernels);
   if (x) explanation_add_steps(x, m->schedule, &m->kernels, &m->program_of);
   compile_programs(m);
@@ -422,7 +432,7 @@ static void schedule_and_compile(build_state *m) {
     process. */
 static bool may_use_disk(const executable_request *r) {
   return r->disk && r->target->compiler->lasting && !r->explanation && !r->kernels &&
-         !(r->dump && r->dump->pass);
+         !r->n_watched && !(r->dump && r->dump->pass);
 }
 
 /** Finds the plan on disk, of the target or an alternative; *graph is the target's. */
@@ -452,6 +462,29 @@ static void build_body(void *arg) {
   plan_cache_check_round_trip(m->p, r, ir_arena(m->g));
 #endif
   if (uses_disk) plan_cache_store(m->p, r, &graph);
+}
+
+/* Schedules without executables. */
+
+static void view_body(void *arg) {
+  build_state *m = arg;
+  schedule_graph(m);
+  schedule_view_fill(m->request->view, m->schedule, &m->kernels, &m->program_of,
+                     m->request->n_watched);
+}
+
+tn_status executable_view(const executable_request *r, const mem *m, diag *d) {
+  executable shell = {.name = (char *)r->name};
+  build_state k = {.request = r, .p = &shell, .d = d, .g = ir_new(m, d, false)};
+  if (!k.g) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  shell.mem = m;
+  r->view->arena.diag = d;
+  kernel_prices_init(&k.prices, k.g, &r->target->target, r->math);
+  tn_status s = diag_catch(d, view_body, &k);
+  kernel_prices_free(&k.prices);
+  ir_free(k.g);
+  r->view->arena.diag = NULL;
+  return s;
 }
 
 tn_status executable_build(executable **out, const executable_request *r, const mem *m, diag *d) {

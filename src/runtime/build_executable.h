@@ -9,4 +9,8 @@
     failure *out is NULL and request->host.release is called. */
 tn_status executable_build(executable **out, const executable_request *r, const mem *m, diag *d);
 
+/** Fills the request's view with the schedule that an executable would be built of, and compiles
+    nothing. */
+tn_status executable_view(const executable_request *r, const mem *m, diag *d);
+
 #endif

@@ -31,6 +31,8 @@ typedef struct kernel_copies {
   size_t n;
 } kernel_copies;
 
+struct schedule_view;
+
 /** All pointers are borrowed for the build; `host` passes to the executable. */
 typedef struct executable_request {
   const char *name;         /* in messages and dumps */
@@ -42,6 +44,7 @@ typedef struct executable_request {
   void *user;
   const schedule_label *labels; /* of nodes below the roots, for the names of steps */
   size_t n_labels;
+  size_t n_watched; /* of the labels, the last ones: nodes whose slots the executable lists */
   executable_host host;
   dump *dump;                    /* of the IR after passes; NULL: none */
   explanation *explanation;      /* open and empty, to be filled; NULL: none */
@@ -51,6 +54,7 @@ typedef struct executable_request {
   disk_cache *disk;              /* of kernels and plans; NULL: no disk cache */
   tuned_choice tuned;            /* of compile_options */
   kernel_copies *kernels;        /* to be filled; the plan is scheduled for it. NULL: none */
+  struct schedule_view *view;    /* of executable_view: open and empty, to be filled */
   mutex *reports; /* held while dump, progress or logger is used; NULL: nothing else uses them */
 } executable_request;
 

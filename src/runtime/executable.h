@@ -93,6 +93,8 @@ typedef struct executable {
   size_t *root_sizes; /* of each root: its first size in `sizes`; NULL: there are no ITEMs */
   launch_exprs sizes; /* elements of each buffer, trip counts; bounds of ITEMs, sizes of roots */
   launch_exprs count_sizes; /* sizes in `kernel_counts` */
+  schedule_slot *slots;     /* of watched nodes */
+  size_t n_slots;
 } executable;
 
 executable *executable_retain(executable *p);

@@ -455,6 +455,36 @@ tn_status execution_set_profiling(execution *e, bool on, diag *d) {
   return s;
 }
 
+/** The offset of a buffer in the scratch memory of its segment; 0: it is not there. */
+static uint64_t scratch_offset(const execution *e, size_t buffer) {
+  const execution_scratch *x = &e->memory.scratch[e->p->buffers[buffer].segment];
+  for (size_t i = 0; i < x->n_slots; i++)
+    if (x->owners[i].buffer == buffer) return x->slots[i].offset;
+  return 0;
+}
+
+tn_status execution_slot_at(execution *e, size_t i, execution_slot *out, diag *d) {
+  const executable *p = e->p;
+  if (i >= p->n_slots)
+    return diag_set(d, TN_ERR_ARGUMENT, "%s watches %zu tensors; there is no number %zu", p->name,
+                    p->n_slots, i);
+  *out = (execution_slot){.is_overwritten = p->slots[i].is_overwritten};
+  e->arena.diag = d;
+  tn_status s = execution_place_slots(e, d);
+  size_t b = p->slots[i].buffer;
+  if (s != TN_OK || b == SIZE_MAX) return s;
+  out->has_buffer = true;
+  out->buffer = b;
+  out->dtype = p->buffers[b].dtype;
+  out->bytes = execution_bytes_of(e, b);
+  out->offset = scratch_offset(e, b);
+  out->is_placed = execution_is_placed(e);
+  if (!out->is_placed) return TN_OK;
+  out->span = e->memory.spans[b];
+  if (p->buffers[b].role != BUFFER_ROLE_SCRATCH) out->offset = out->span.offset;
+  return TN_OK;
+}
+
 tn_status execution_set_tracer(execution *e, const tn_tracer *tracer, mutex *tracing, diag *d) {
   e->tracer = tracer && tracer->span ? tracer : NULL;
   e->tracing = tracing;

@@ -83,6 +83,20 @@ tn_status execution_set_profiling(execution *e, bool on, diag *d);
     both live as long as the execution. To be set before the first run. */
 tn_status execution_set_tracer(execution *e, const tn_tracer *tracer, mutex *tracing, diag *d);
 
+/** The slot of a watched node. */
+typedef struct execution_slot {
+  bool has_buffer, is_overwritten; /* as in schedule_slot */
+  bool is_placed;                  /* the span is where the last run had it */
+  dtype dtype;
+  uint64_t offset, bytes; /* offset: in the execution's scratch memory, or in a bound buffer */
+  size_t buffer;
+  tn_span span;
+} execution_slot;
+
+/** Finds the slot of the i-th watched node, with the present values of variables. TN_ERR_ARGUMENT
+    past the last. */
+tn_status execution_slot_at(execution *e, size_t i, execution_slot *out, diag *d);
+
 /** The i-th step; false past the last. */
 bool execution_step_at(execution *e, size_t i, execution_step *out);
 

@@ -180,7 +180,7 @@ static void elements_are_selected(void **state) {
                       tn_masked_select(x, tn_gt(x, tn_num(c, 1))),
                       tn_sum(tn_compress(x, rows, 0), TN_ALL, false)};
   const char *names[] = {"nonzero", "rows", "large", "sum"};
-  tn_plan_desc desc = {sizeof desc, "test", names, TN_VARIANTS_AUTO, false};
+  tn_plan_desc desc = {sizeof desc, "test", names, TN_VARIANTS_AUTO, false, NULL, 0};
   tn_binding *b = bind_compiled(c, out, 4, &desc);
   float in[N][3], found[N * 3];
   for (size_t i = 0; i < N; i++)

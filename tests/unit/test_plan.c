@@ -14,7 +14,7 @@ static void plans_run_many_times(void **state) {
   tn_tensor *w = tn_mul(floats(c, FLOATS(1, 2, 3)), tn_num(c, 2));
   tn_tensor *out[] = {tn_add(x, w), tn_sum(x, TN_ALL, false)};
   const char *names[] = {"moved", "sum"};
-  tn_plan_desc desc = {sizeof desc, "test", names, TN_VARIANTS_AUTO, false};
+  tn_plan_desc desc = {sizeof desc, "test", names, TN_VARIANTS_AUTO, false, NULL, 0};
   tn_binding *b = bind_compiled(c, out, 2, &desc);
   float in[3] = {1, 1, 1};
   give(b, "x", 3, in);
@@ -601,7 +601,7 @@ static void bad_plans_leave_assigns_pending(void **state) {
   assert_int_equal(tn_plan_compile(c, twins, 2, NULL, &plan), TN_ERR_ARGUMENT);
   check_text(tn_message(c), "two inputs are named x");
   const char *names[] = {"a", "a"};
-  tn_plan_desc desc = {sizeof desc, NULL, names, TN_VARIANTS_AUTO, false};
+  tn_plan_desc desc = {sizeof desc, NULL, names, TN_VARIANTS_AUTO, false, NULL, 0};
   tn_tensor *same[] = {twins[0], twins[0]};
   assert_int_equal(tn_plan_compile(c, same, 2, &desc, &plan), TN_ERR_ARGUMENT);
   check_text(tn_message(c), "two outputs are named a");

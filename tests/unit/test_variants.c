@@ -311,7 +311,7 @@ static void a_cache_grows(void **state) {
   tn_tensor *next = tn_concat((tn_tensor *[]){cache, row}, 2, 0);
   tn_tensor *out[] = {next, tn_sum(next, tn_axes(0), false)};
   const char *names[] = {"next", "sum"};
-  tn_plan_desc d = {sizeof d, "cache", names, TN_VARIANTS_AUTO, false};
+  tn_plan_desc d = {sizeof d, "cache", names, TN_VARIANTS_AUTO, false, NULL, 0};
   tn_binding *b = bind_compiled(c, out, 2, &d);
   float rows[2] = {0, 1}, got[STEPS][2], none[2];
   tn_binding_carry(b, "next", "cache");

@@ -29,7 +29,7 @@ typedef struct schedule_buffer {
 /** The name that the caller gave to a node of the graph. */
 typedef struct schedule_label {
   const node *node; /* reachable from a root */
-  const char *text;
+  const char *text; /* "": none, it is in no name */
 } schedule_label;
 
 typedef enum step_kind { STEP_KERNEL, STEP_CUSTOM, STEP_LOOP } step_kind;
@@ -89,11 +89,20 @@ typedef struct schedule_step {
   const char *name; /* the labels of the tensors it computes, or their ops */
 } schedule_step;
 
+/** Where the value of a labelled node is. */
+typedef struct schedule_slot {
+  size_t buffer;       /* that holds all of it, in row-major order; SIZE_MAX: none, as where it is
+                          computed in its readers */
+  bool is_overwritten; /* a later step of the plan changes the buffer in place */
+} schedule_slot;
+
 typedef struct schedule {
   VEC(schedule_buffer) buffers;
   VEC(schedule_step) steps;    /* in an order that respects every dependence */
   const size_t *outputs;       /* the buffer of each root, then of each ITEM */
   const schedule_items *items; /* NULL: there are none */
+  schedule_slot *slots;        /* of each labelled node */
+  size_t n_slots;
 } schedule;
 
 /** The buffer in whose memory a buffer is: itself, or the one that a view is a part of. */

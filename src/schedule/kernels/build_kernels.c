@@ -592,6 +592,13 @@ static void add_steps(kernels *k, group *at) {
     add_step(k, custom_step(k, at->custom));
 }
 
+/** The slot of a labelled node. An array that lies inside of another one has none. */
+static schedule_slot slot_of(const kernels *k, const node *n) {
+  bool has_buffer =
+      map_has(&k->buffer_of, n) && !op_overwrites((op)n->op) && values_holder(k->values, n) == n;
+  return (schedule_slot){has_buffer ? buffer_of(k, n) : SIZE_MAX, false};
+}
+
 void kernels_build(ir *g, const normalised *in, const values *v, const groups *groups,
                    size_t arguments, schedule *s) {
   kernels k = {.g = g,
@@ -610,5 +617,8 @@ void kernels_build(ir *g, const normalised *in, const values *v, const groups *g
     s->buffers.at[out[i]].is_output = true;
   }
   s->outputs = out;
+  s->n_slots = in->n_labelled;
+  s->slots = arena_alloc(k.a, (s->n_slots + 1) * sizeof *s->slots);
+  for (size_t i = 0; i < s->n_slots; i++) s->slots[i] = slot_of(&k, in->labelled[i]);
   if (in->items) item_steps_find(g, in, s);
 }

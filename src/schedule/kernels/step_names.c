@@ -30,7 +30,7 @@ static void find_labels(naming *m, const schedule_request *r, const normalised *
                         const values *v) {
   m->next = arena_calloc(m->work, r->n_labels + 1, sizeof *m->next);
   for (size_t i = 0; i < r->n_labels; i++) {
-    const node *t = value_tensor(v, n->labelled[i]);
+    const node *t = *r->labels[i].text ? value_tensor(v, n->labelled[i]) : NULL;
     if (!t) continue;
     m->next[i] = (size_t)(uintptr_t)map_get(&m->first, t);
     map_set(m->work, &m->first, t, (void *)(uintptr_t)(i + 1));

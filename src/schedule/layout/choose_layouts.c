@@ -363,6 +363,15 @@ static bool has_moved(const layouts *l, const schedule_step *step) {
   return false;
 }
 
+/** Drops the slots of arrays in which another axis is last now. */
+static void drop_slots(const layouts *l) {
+  for (size_t i = 0; i < l->s->n_slots; i++) {
+    schedule_slot *slot = &l->s->slots[i];
+    const array *x = slot->buffer == SIZE_MAX ? NULL : &l->arrays[slot->buffer];
+    if (x && x->n && x->last != x->axis[0]) slot->buffer = SIZE_MAX;
+  }
+}
+
 void layout_choose(ir *g, const schedule_request *r, schedule *s) {
   arena *a = ir_scratch(g);
   layouts l = {.g = g, .a = a, .r = r, .s = s, .problem = {.a = a}};
@@ -375,6 +384,7 @@ void layout_choose(ir *g, const schedule_request *r, schedule *s) {
     choose_by_seed(&l);
   else
     choose_by_cost(&l);
+  drop_slots(&l);
   for (size_t i = 0; i < s->steps.n; i++) {
     schedule_step *step = &s->steps.at[i];
     rewriting w = {&l, step->kernel ? step->kernel->src[0] : NULL};

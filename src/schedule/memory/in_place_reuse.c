@@ -148,6 +148,19 @@ static void rewrite_custom(arena *a, schedule_step *step, const size_t homes[]) 
   step->buffers = buffers;
 }
 
+/** Moves slots to the buffers that their arrays share. */
+static void move_slots(schedule *s, const lives *l, const reuses *taken, const size_t homes[]) {
+  bool *is_taken = arena_calloc(l->a, l->n_buffers + 1, sizeof *is_taken);
+  for (size_t k = 0; k < l->n_steps; k++)
+    for (size_t n = 0; n < taken[k].n; n++) is_taken[taken[k].at[n].from] = true;
+  for (size_t i = 0; i < s->n_slots; i++) {
+    schedule_slot *slot = &s->slots[i];
+    if (slot->buffer == SIZE_MAX) continue;
+    slot->is_overwritten = is_taken[slot->buffer];
+    slot->buffer = homes[slot->buffer];
+  }
+}
+
 void in_place_reuse_apply(ir *g, const lives *l, bool always, schedule *s) {
   const reuses *taken = choose_reuses(l, always);
   const size_t *homes = liveness_storage(l, taken);
@@ -157,6 +170,7 @@ void in_place_reuse_apply(ir *g, const lives *l, bool always, schedule *s) {
 #endif
   for (size_t i = 0; i < s->buffers.n; i++)
     s->buffers.at[homes[i]].is_written |= s->buffers.at[i].is_written;
+  move_slots(s, l, taken, homes);
   for (size_t i = 0; i < s->steps.n; i++) {
     schedule_step *step = &s->steps.at[i];
     arena_mark here = arena_save(ir_scratch(g));

@@ -54,7 +54,8 @@ void normalise_graph(ir *g, const schedule_request *r, normalised *out) {
   const node **all = arena_alloc(ir_arena(g), (n + 1) * sizeof *all);
   for (size_t i = 0; i < n; i++)
     all[i] = i < r->n_roots ? r->roots[i] : r->labels[i - r->n_roots].node;
-  *out = (normalised){.roots = all, .n_roots = r->n_roots, .labelled = all + r->n_roots};
+  *out = (normalised){
+      .roots = all, .n_roots = r->n_roots, .labelled = all + r->n_roots, .n_labelled = r->n_labels};
   copying c = {.g = g, .out = out};
   ir_copy(g, work, all, n, copy_node, &c, all);
   arena_rewind(work, here);

@@ -16,6 +16,7 @@ typedef struct normalised {
   VEC(struct extracted_loop *) loops; /* of the RESULTs in it, by number − 1 */
   const schedule_items *items;        /* NULL: there are none */
   VEC(node_list) loop_vars;           /* the variables of ITEMs that each of the loops mentions */
+  size_t n_labelled;
 } normalised;
 
 /** Normalises the roots and labelled nodes of a request into `g`. */

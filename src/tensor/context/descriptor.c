@@ -9,6 +9,7 @@
 #include <tenon/tenon.h>
 #include <tenon/unstable/explain.h>
 #include <tenon/unstable/model_file.h>
+#include <tenon/unstable/schedule.h>
 
 /* Bytes of version 1 of each type, up to its last field then. An appended field begins past the
    padding, which callers of that version left unset. */
@@ -39,6 +40,10 @@ static const struct version_one {
     FIRST(tn_explained_step, is_output),
     FIRST(tn_explained_kernel, cost),
     FIRST(tn_explained_pass, cost),
+    FIRST(tn_scheduled_step, device),
+    FIRST(tn_scheduled_kernel, steps),
+    FIRST(tn_scheduled_buffer, offset),
+    FIRST(tn_slot, span),
     FIRST(tn_tune_desc, user),
     FIRST(tn_tuning, file),
     FIRST(tn_contractions, is_float),

@@ -49,6 +49,7 @@ static const char *copy_text(tn_plan *p, const char *text) {
 static void copy_labels(plan_builder *j) {
   plan_template *t = &j->plan->template;
   t->n_labels = j->g->n_labels;
+  t->n_watched = j->g->n_watched;
   t->labels = arena_alloc(&j->plan->arena, (t->n_labels + 1) * sizeof *t->labels);
   for (size_t i = 0; i < t->n_labels; i++) t->labels[i] = copy_text(j->plan, j->g->labels[i].text);
 }
@@ -400,7 +401,8 @@ tn_status plan_build(tn_context *c, const plan_graph *g, diag *d, tn_plan **out)
   p->arena.diag = NULL;
   if (s == TN_OK && !shared_constants_open(p)) s = diag_set(d, TN_ERR_MEMORY, "out of memory");
   if (s != TN_OK && g->late) g->late->release(g->late->user);
-  if (s == TN_OK) s = g->late ? plan_values_open(p, g->late, d) : variant_table_open(p, d);
+  if (s == TN_OK && !g->is_uncompiled)
+    s = g->late ? plan_values_open(p, g->late, d) : variant_table_open(p, d);
   if (s == TN_OK)
     *out = p;
   else

@@ -53,6 +53,8 @@ typedef struct compile_job {
   tn_plan_desc desc;
   nodes handled;           /* the nodes of `out` */
   nodes outputs, contents; /* new, or retained by what they belong to */
+  VEC(schedule_label) watched;
+  bool compiles;
   VEC(state_record *) assigned;
   VEC(state_storage *) written;
   node_list order;
@@ -73,6 +75,10 @@ static void list_graph(void *arg) {
   value_substitution r = {.c = j->c, .for_plan = true};
   for (size_t i = 0; i < j->n_out; i++) vec_push(a, &j->outputs, handle_typed_node(&b, j->out[i]));
   for (size_t i = 0; i < j->n_out; i++) j->outputs.at[i] = substitute_values(&r, j->outputs.at[i]);
+  for (size_t i = 0; i < j->desc.n_watched; i++)
+    vec_push(
+        a, &j->watched,
+        (schedule_label){substitute_values(&r, handle_typed_node(&b, j->desc.watched[i])), ""});
   for (state_record *k = j->c->states.pending; k; k = k->next_pending) {
     if (!state_innermost_mark(k)) continue;
     vec_push(a, &j->contents, substitute_values(&r, k->versions.newest));
@@ -99,6 +105,9 @@ static void sort_graph(void *arg) {
   for (size_t i = 0; i < j->outputs.n; i++) vec_push(a, &roots, j->outputs.at[i]);
   for (size_t i = 0; i < j->contents.n; i++) vec_push(a, &roots, j->contents.at[i]);
   j->order = topo_sort(a, roots.at, roots.n, NULL, NULL);
+  for (size_t i = 0; i < j->watched.n; i++)
+    if (!nodes_contain(j->order.at, j->order.n, j->watched.at[i].node))
+      diag_raise(&j->c->diag, TN_ERR_ARGUMENT, "no output is computed of watched tensor %zu", i);
 }
 
 static tn_status build_plan_of_graph(compile_job *j) {
@@ -114,6 +123,10 @@ static tn_status build_plan_of_graph(compile_job *j) {
                   .outputs = j->outputs.at,
                   .output_names = j->desc.outputs,
                   .n_outputs = j->n_out,
+                  .labels = j->watched.at,
+                  .n_labels = j->watched.n,
+                  .n_watched = j->watched.n,
+                  .is_uncompiled = !j->compiles,
                   .contents = j->contents.at,
                   .written = j->written.at,
                   .n_written = j->written.n,
@@ -133,12 +146,42 @@ static void revert_assigns(compile_job *j) {
   }
 }
 
-static tn_status compile_plan(compile_job *j, const tn_plan_desc *desc) {
+/** Refuses watched tensors that are NULL or invalid. */
+static tn_status check_watched(const compile_job *j) {
+  tn_context *c = j->c;
+  if (j->desc.n_watched && !j->desc.watched)
+    return diag_set(&c->diag, TN_ERR_ARGUMENT, "the list of watched tensors is NULL");
+  for (size_t i = 0; i < j->desc.n_watched; i++) {
+    const tn_tensor *t = j->desc.watched[i];
+    if (!t || t->failure || t->context != c)
+      return diag_set(&c->diag, TN_ERR_ARGUMENT, "watched tensor %zu is %s", i,
+                      !t           ? "NULL"
+                      : t->failure ? "invalid"
+                                   : "of another context");
+  }
+  return TN_OK;
+}
+
+static tn_status make_plan(compile_job *j, const tn_plan_desc *desc) {
   tn_context *c = j->c;
   tn_status s = descriptor_read(&c->diag, &j->desc, desc, sizeof j->desc, "tn_plan_desc");
   if (s == TN_OK) s = plan_check_variants(j->desc.variants, &c->diag);
+  if (s == TN_OK) s = check_watched(j);
   if (s == TN_OK) s = realize(c, REALIZE_OUTER_ASSIGNS, NULL, 0);
-  if (s == TN_OK) s = build_plan_of_graph(j);
+  return s == TN_OK ? build_plan_of_graph(j) : s;
+}
+
+tn_status plan_of_tensors(tn_context *c, tn_tensor *const out[], size_t n, const tn_plan_desc *desc,
+                          bool compiles, tn_plan **plan) {
+  compile_job j = {.c = c, .out = out, .n_out = n, .desc = TN_PLAN_DESC_INIT, .compiles = compiles};
+  tn_status s = make_plan(&j, desc);
+  *plan = s == TN_OK ? j.plan : NULL;
+  return s;
+}
+
+static tn_status compile_plan(compile_job *j, const tn_plan_desc *desc) {
+  tn_context *c = j->c;
+  tn_status s = make_plan(j, desc);
   if (s != TN_OK) return s;
   revert_assigns(j);
   mutex_lock(&c->lock);
@@ -152,7 +195,7 @@ tn_status tn_plan_compile(tn_context *c, tn_tensor *const out[], size_t n, const
   if (plan) *plan = NULL;
   tn_status s = context_acquire_valid(c);
   if (s != TN_OK) return s;
-  compile_job j = {.c = c, .out = out, .n_out = n, .desc = TN_PLAN_DESC_INIT};
+  compile_job j = {.c = c, .out = out, .n_out = n, .desc = TN_PLAN_DESC_INIT, .compiles = true};
   failure *f = call_check(c, "plan_compile", out, n, 0);
   if (f) {
     s = context_return_failure(c, f);

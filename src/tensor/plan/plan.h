@@ -94,6 +94,7 @@ typedef struct plan_template {
   node_list order;
   const node **roots; /* outputs, new contents of states, then labelled nodes */
   size_t n_roots, n_labels;
+  size_t n_watched;     /* of the labels, the last ones: nodes whose slots are listed */
   const char **labels;  /* of the last `n_labels` roots */
   bool folds_constants; /* the memory of values never changes */
   bool has_host_calls;  /* among its nodes */
@@ -165,6 +166,7 @@ typedef struct plan_graph {
   size_t n_outputs;
   const schedule_label *labels; /* of nodes below the outputs */
   size_t n_labels;
+  size_t n_watched;              /* of the labels, the last ones */
   const node *const *contents;   /* new contents of states */
   state_storage *const *written; /* these states */
   size_t n_written;
@@ -177,6 +179,7 @@ typedef struct plan_graph {
   void *user;
   executable_host host; /* passes to the plan */
   plan_file file;       /* passes to the plan */
+  bool is_uncompiled;   /* the plan has no table of variants, and is only scheduled */
 } plan_graph;
 
 /** TN_ERR_ARGUMENT for a number that is no policy. */
@@ -184,6 +187,11 @@ tn_status plan_check_variants(tn_variants policy, diag *d);
 
 /** True if variants differ in a fact. */
 static inline bool plan_fact_varies(const plan_fact *f) { return f->min < f->max && !f->is_pinned; }
+
+/** Makes a plan of tensors of a context, as tn_plan_compile does, in no list, which leaves assigns
+    pending. `compiles`: where no size is open, it is compiled. */
+tn_status plan_of_tensors(tn_context *c, tn_tensor *const out[], size_t n, const tn_plan_desc *desc,
+                          bool compiles, tn_plan **plan);
 
 /** Makes a plan, on any thread. The plan is in no list yet. */
 tn_status plan_build(tn_context *c, const plan_graph *g, diag *d, tn_plan **out);

@@ -82,18 +82,25 @@ static bool may_overwrite(void *user, const node *buffer) {
   return is_written && !j->p->template.may_fail;
 }
 
-static void compile_executable(variant_builder *j) {
-  tn_context *c = j->c;
+static executable_request request_of(variant_builder *j) {
   const plan_template *t = &j->p->template;
   executable_request r =
-      context_executable_request(c, j->p->name, j->roots, t->n_roots - t->n_labels);
-  variant_progress progress = {.caller = &c->progress,
-                               .background = j->request->background,
-                               .before = j->constants.n_kernels};
+      context_executable_request(j->c, j->p->name, j->roots, t->n_roots - t->n_labels);
   r.may_overwrite = may_overwrite;
   r.user = j;
   r.labels = j->labels;
   r.n_labels = t->n_labels;
+  r.n_watched = t->n_watched;
+  return r;
+}
+
+static void compile_executable(variant_builder *j) {
+  tn_context *c = j->c;
+  const plan_template *t = &j->p->template;
+  executable_request r = request_of(j);
+  variant_progress progress = {.caller = &c->progress,
+                               .background = j->request->background,
+                               .before = j->constants.n_kernels};
   r.host = (executable_host){t->host.call, NULL, t->host.user}; /* the plan keeps it */
   r.explanation = j->explanation;
   r.kernels = j->request->kernels;
@@ -304,6 +311,40 @@ tn_status plan_variant_build(tn_plan *p, const variant_request *request, diag *d
                   p->name);
   }
   *out = s == TN_OK ? j.v : NULL;
+  return s;
+}
+
+/* Schedules. */
+
+typedef struct view_job {
+  variant_builder builder;
+  struct schedule_view *view;
+} view_job;
+
+static void view_parts(void *arg) {
+  view_job *k = arg;
+  variant_builder *j = &k->builder;
+  set_form(j);
+  copy_graph(j);
+  executable_request r = request_of(j);
+  r.view = k->view;
+  r.disk = NULL;
+  if (executable_view(&r, &j->c->mem, j->d) != TN_OK) diag_rethrow(j->d);
+}
+
+tn_status plan_variant_view(tn_plan *p, struct schedule_view *view, diag *d) {
+  const mem *m = &p->context->mem;
+  int64_t *form = mem_alloc(m, (p->n_facts + 1) * sizeof *form);
+  variant_request request = {.form = form};
+  view_job k = {{.c = p->context, .p = p, .request = &request, .d = d}, view};
+  variant_builder *j = &k.builder;
+  for (size_t i = 0; form && i < p->n_facts; i++) form[i] = FACT_OPEN;
+  j->v = form ? open_variant(p, d) : NULL;
+  j->ir = j->v ? ir_new(m, d, false) : NULL;
+  tn_status s = j->ir ? diag_catch(d, view_parts, &k) : diag_set(d, TN_ERR_MEMORY, "out of memory");
+  ir_free(j->ir);
+  plan_variant_release(j->v);
+  mem_free(m, form, (p->n_facts + 1) * sizeof *form);
   return s;
 }
 

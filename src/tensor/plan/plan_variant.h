@@ -72,6 +72,9 @@ typedef struct variant_request {
 tn_status plan_variant_build(tn_plan *p, const variant_request *request, diag *d,
                              plan_variant **out);
 
+/** Fills an open view with the schedule of a plan whose facts are all open; compiles nothing. */
+tn_status plan_variant_view(tn_plan *p, struct schedule_view *view, diag *d);
+
 plan_variant *plan_variant_retain(plan_variant *v);
 void plan_variant_release(plan_variant *v); /* NULL is allowed */
 
