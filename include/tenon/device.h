@@ -88,10 +88,14 @@ typedef struct tn_device_info {
   uint64_t bytes;     /**< size of its memory; 0: unknown */
   const char *absent_pairs; /**< its other pairs, one a line, each followed by ": " and the reason
                                why it cannot be used; "": none */
+  const char
+      *queues; /**< who works through its queues: "the device", or "threads of this process" */
+  const char *copies; /**< how data gets to it: "host memory is used in place", or "through staging
+                         memory"; and "directly between its devices" where it is so */
 } tn_device_info;
 
 #define TN_DEVICE_INFO_INIT \
-  { sizeof(tn_device_info), NULL, NULL, NULL, NULL, 0, NULL }
+  { sizeof(tn_device_info), NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL }
 
 /** Describes the `i`-th device, the CPU first; absent devices are listed too, and looked for again
     in each call. TN_ERR_ARGUMENT past the last; *info and the message are then unchanged, so that a

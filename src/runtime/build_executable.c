@@ -185,7 +185,9 @@ static void compile_programs(build_state *m) {
   if (x) o.report_source = report_source_text;
   if (x) o.observer.tuned = report_tuned;
   if (x && x->reasons) explain_language(m, m->request->explanation);
-  if (x && x->reasons) o.observer.law = report_law, o.observer.cost = report_cost;
+  bool has_teams = m->request->target->caps.team_workers; /* the model is of processors */
+  if (x && x->reasons) o.observer.law = report_law;
+  if (x && x->reasons && !has_teams) o.observer.cost = report_cost;
   if (compile_kernels(&o, m->g, m->kernels.at, n, p->programs, m->d) != TN_OK) diag_rethrow(m->d);
   p->n_programs = n;
   if (x) explanation_end_pass(m->request->explanation, m->g, "compiler", SIZE_MAX);

@@ -641,6 +641,8 @@ class Devices(Case):
         self.assertEqual(cpu["name"], "CPU:0")
         self.assertIsNone(cpu["absent"])
         self.assertNotEqual(cpu["pairs"], "")
+        self.assertEqual(cpu["queues"], "threads of this process")
+        self.assertEqual(cpu["copies"], "host memory is used in place")
         self.assertGreaterEqual(told["processor"]["usable_cores"], 1)
         caches = told["processor"]["caches"]
         self.assertEqual(set(caches), {"l1_bytes", "l2_bytes", "l3_bytes", "l3_cores", "line_bytes"})
@@ -2025,6 +2027,7 @@ class Profile(Chain):
         said = self.run_chain("--profile").stdout
         self.assertIn("GFLOP/s", said)
         self.assertIn("pro\\x1b[31mduct", said)
+        self.assertIn("all run on CPU:0, queue compute", said)
         self.assertNotIn("\x1b", said)
         self.assertRegex(said, r"steps take [0-9.]+ .?s of a run's [0-9.]+ .?s, medians of \d+ run")
         self.assertNotIn("GFLOP/s", self.run_chain().stdout)

@@ -84,7 +84,8 @@ typedef struct tn_explained_kernel {
   size_t n_schedule;
   const char *source;          /**< "" without `reasons` */
   tn_explained_cost cost;      /**< cost of its passes, up to its source */
-  tn_explained_time predicted; /**< 0 without `reasons`, and for a schedule that the caller gave */
+  tn_explained_time predicted; /**< 0 without `reasons`, for a schedule that the caller gave, and on
+                                  a device that works in teams */
   bool tuned;                  /**< the schedule was found by measuring (tn_tune) */
   const char *language;        /**< of the source: the name of its renderer, as "c" or "llvm" */
   const char *prelude; /**< what the compiler reads before the source; "" without `reasons` */

@@ -136,6 +136,7 @@ void profile_print(const profile *p) {
                                : arena_printf(a, " (%s)", text_count(a, s->facts.times, "time")));
   }
   size_t counted = p->runs.n - (p->runs.n > 1);
+  printf("all run on %s, queue compute\n", p->used.device);
   printf("steps take %s of a run's %s, medians of %s\n", text_time(a, p->steps_ms),
          text_time(a, p->ms), text_count(a, counted, "run"));
   printf("the measured peaks are %s GFLOP/s and %s GB/s\n", text_rate(a, p->peak_gflops),

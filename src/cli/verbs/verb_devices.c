@@ -28,6 +28,9 @@ static void print_device(command *c, const tn_device_info *d) {
     line += n + (line[n] == '\n');
   }
   if (d->bytes) printf("%-10s memory: %s\n", "", text_bytes(a, d->bytes));
+  if (d->absent) return;
+  printf("%-10s queues: worked through by %s\n", "", d->queues);
+  printf("%-10s copies: %s\n", "", d->copies);
 }
 
 static const char *bytes_or_unknown(arena *a, uint64_t bytes) {
@@ -81,11 +84,12 @@ static json_t *json_devices(command *c) {
   json_t *list = json_array();
   tn_device_info d = TN_DEVICE_INFO_INIT;
   for (size_t i = 0; tn_device_get(c->context, i, &d) == TN_OK; i++)
-    json_array_append_new(
-        list, json_pack("{s:s, s:o, s:o, s:s, s:o, s:o}", "name", d.name, "about",
-                        text_json(&c->arena, d.about), "absent", text_json(&c->arena, d.absent),
-                        "pairs", d.pairs, "absent_pairs", json_lines(c, d.absent_pairs), "bytes",
-                        d.bytes ? json_integer((json_int_t)d.bytes) : json_null()));
+    json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:s, s:o, s:o, s:s, s:s}", "name",
+                                          d.name, "about", text_json(&c->arena, d.about), "absent",
+                                          text_json(&c->arena, d.absent), "pairs", d.pairs,
+                                          "absent_pairs", json_lines(c, d.absent_pairs), "bytes",
+                                          d.bytes ? json_integer((json_int_t)d.bytes) : json_null(),
+                                          "queues", d.queues, "copies", d.copies));
   return list;
 }
 
@@ -148,8 +152,9 @@ const verb verb_devices = {
     .about =
         "A pair RENDERER/COMPILER compiles kernels for a device; TENON_PAIR selects one.\n\n"
         "--json: devices, each with name, about, absent (the reason; null if usable), pairs,\n"
-        "absent_pairs (each with the reason), bytes (of memory; null if unknown); processor\n"
-        "with name, cores, usable_cores (by this process), threads, level (of the instruction\n"
+        "absent_pairs (each with the reason), bytes (of memory; null if unknown), queues (who\n"
+        "works through them), copies (how data gets there); processor with name, cores, "
+        "usable_cores (by this process), threads, level (of the instruction\n"
         "set of kernels), vector_bytes, caches (l1_bytes and l2_bytes per core, l3_bytes,\n"
         "l3_cores that share it, line_bytes; null if unknown), features; compilers, each with\n"
         "path, version, used.",

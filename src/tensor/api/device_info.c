@@ -33,6 +33,16 @@ static tn_status describe_device(tn_context *c, const device_id *id,
   return TN_OK;
 }
 
+static const char *queues_of(const tn_backend *b) {
+  return b->streams ? "the device" : "threads of this process";
+}
+
+static const char *copies_of(const tn_backend *b) {
+  if (b->import) return "host memory is used in place";
+  return b->peer ? "through staging memory, and directly between its devices"
+                 : "through staging memory";
+}
+
 tn_status tn_device_get(tn_context *c, size_t i, tn_device_info *info) {
   tn_status s = context_acquire(c);
   if (s != TN_OK) return s;
@@ -46,8 +56,15 @@ tn_status tn_device_get(tn_context *c, size_t i, tn_device_info *info) {
   } else {
     s = describe_device(c, &id, &k);
     if (s == TN_OK) {
-      const tn_device_info found = {sizeof found, k->name,  k->about,       k->absent,
-                                    k->pairs,     k->bytes, k->absent_pairs};
+      const tn_device_info found = {.size = sizeof found,
+                                    .name = k->name,
+                                    .about = k->about,
+                                    .absent = k->absent,
+                                    .pairs = k->pairs,
+                                    .bytes = k->bytes,
+                                    .absent_pairs = k->absent_pairs,
+                                    .queues = queues_of(k->id.backend),
+                                    .copies = copies_of(k->id.backend)};
       s = descriptor_write(&c->diag, info, &found, sizeof found, "tn_device_info");
     }
     if (s != TN_OK) context_fail_call(c, "device_get");
