@@ -1428,6 +1428,25 @@ TEST(test_text_of_teams) {
                       "  __local float g0[16];\n"
                       "  swap_body((__global float *)(b0 + o0), (__global float *)(b1 + o1), g0);\n"
                       "}\n");
+  text = str_new(t->a);
+  render_c(linear, &spec, &c_cuda, &text);
+  assert_string_equal(
+      strstr(str_text(&text), "static __device__"),
+      "static __device__ __forceinline__ void swap_body(float *__restrict__ p0, const float "
+      "*__restrict__ p1, float *g0) {\n"
+      "  const int x0 = ((int)blockIdx.x * 16) + (int)threadIdx.x;\n"
+      "  g0[(int)threadIdx.x] = p1[x0];\n"
+      "  __syncthreads();\n"
+      "  const float x1 = g0[(int)threadIdx.x ^ 1];\n"
+      "  __syncthreads();\n"
+      "  p0[x0] = sqrtf(x1);\n"
+      "}\n"
+      "\n"
+      "extern \"C\" __global__ void __launch_bounds__(16) swap(float *__restrict__ b0, const float "
+      "*__restrict__ b1) {\n"
+      "  __shared__ float g0[16];\n"
+      "  swap_body(b0, b1, g0);\n"
+      "}\n");
 }
 
 /* Refused programs. */

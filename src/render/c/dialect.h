@@ -100,7 +100,9 @@ typedef struct c_team_text {
   const char *shared;            /* declares the array $a of $n elements $o that a group shares */
   const char *shared_param;      /* such an array as a parameter of the function */
   const char *barrier;           /* statement: a group's workers meet, and see its arrays alike */
-  const char *entry_param[2]; /* the $n-th [0] buffer, [1] value $a as a parameter of the entry */
+  /* The $n-th [0] buffer, of $o, with $a "const " where nothing is stored to it, [1] value $a as a
+     parameter of the entry. */
+  const char *entry_param[2];
 } c_team_text;
 
 /** The function of a kernel, and its entry, which calls the function with the used arguments. */
@@ -110,8 +112,8 @@ typedef struct c_function_text {
   const char *function;            /* begins the function of kernel $a */
   const char *param[2];            /* declares a parameter $a of type $o, [1] if it is written to */
   const char *value;               /* declares the runtime value $a */
-  const char *entry;               /* begins the entry of kernel $a, of groups of $c workers, with
-                                      the parameters $l and the arrays $b, and its call */
+  const char *entry;               /* begins the entry of kernel $a, of groups of $c workers, $n in
+                                      all, with the parameters $l and the arrays $b, and its call */
   const char *argument[2];         /* the $n-th [0] buffer, of $o, [1] value $a, in that call */
   const char *many_accumulators;   /* qualifier of both, for a loop with many accumulators */
   const char *scratch_param;       /* NULL: the function's own arrays are its variables */
@@ -154,5 +156,9 @@ extern const c_dialect c_gnu;
 
 /** OpenCL C from version 1.2. */
 extern const c_dialect c_opencl;
+
+/** CUDA C, compiled as C++17 with --fmad=false and the defaults for subnormal numbers, division and
+    root. */
+extern const c_dialect c_cuda;
 
 #endif

@@ -51,8 +51,13 @@ typedef struct lists {
 /** Lists all buffers and values of a launch, used or not. */
 static void list_entry_params(c_writer *w, lists *l) {
   const char *const *text = w->d->team.entry_param;
-  for (size_t i = 0; i < w->spec->n_globals && text[0]; i++)
-    add_item(w, &l->entry, text[0], &(c_template_arguments){.n = (int64_t)i});
+  for (size_t i = 0; i < w->spec->n_globals && text[0]; i++) {
+    const c_storage *s = used_slot(w, w->spec->globals[i]);
+    c_template_arguments b = {.a = s && !s->written ? "const " : "",
+                              .o = c_value_type_make(s ? (dtype)s->root->dtype : DT_U8, 1),
+                              .n = (int64_t)i};
+    add_item(w, &l->entry, text[0], &b);
+  }
   for (size_t i = 0; i < w->spec->n_values && text[1]; i++)
     add_item(w, &l->entry, text[1], &(c_template_arguments){.a = name_of_value(w, i)});
 }
@@ -95,8 +100,8 @@ static void list_arguments(c_writer *w, lists *l) {
   }
 }
 
-/** Workers of a group along each axis, as "64, 1, 1", which a launch states. */
-static const char *group_sizes(const c_writer *w) {
+/** Workers of a group along each axis, as "64, 1, 1", which a launch states, and all of them. */
+static const char *group_sizes(const c_writer *w, int64_t *workers) {
   int64_t sizes[3] = {1, 1, 1};
   for (int i = 0; i < 3; i++) {
     const node *local = w->spec->local[i];
@@ -104,6 +109,7 @@ static const char *group_sizes(const c_writer *w) {
       diag_raise(w->arena->diag, TN_ERR_UNSUPPORTED, "the size of a group is no constant");
     if (local) sizes[i] = node_int(local);
   }
+  *workers = sizes[0] * sizes[1] * sizes[2];
   return arena_printf(w->arena, "%lld, %lld, %lld", (long long)sizes[0], (long long)sizes[1],
                       (long long)sizes[2]);
 }
@@ -113,10 +119,8 @@ static void write_function(c_writer *w, const char *entry, str *out) {
   lists l = {str_new(a), str_new(a), str_new(a), str_new(a)};
   list_arguments(w, &l);
   list_entry_params(w, &l);
-  c_template_arguments b = {.a = entry,
-                            .b = str_text(&l.arrays),
-                            .c = w->d->team.entry_param[0] ? group_sizes(w) : "",
-                            .l = str_text(&l.entry)};
+  c_template_arguments b = {.a = entry, .b = str_text(&l.arrays), .l = str_text(&l.entry)};
+  b.c = w->d->team.entry_param[0] ? group_sizes(w, &b.n) : "";
   const char *qualifier = w->traits.many_accumulators ? w->d->function.many_accumulators : "";
   str_addf(out, "%s%s(%s) {\n%s}\n\n", qualifier, c_template_fill(w, w->d->function.function, &b),
            l.params.n ? str_text(&l.params) : "void", str_text(&w->text.body));
