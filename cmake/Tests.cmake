@@ -42,7 +42,8 @@ set(test_environment
 # internals, the rules, generated kernels by operator, and the source text. An optimised build
 # runs tests of the public interface, random graphs and networks; TENON_ALL_TESTS adds the others.
 set(one_build_only
-  "^(unit|rules|ops|ops_ref|source)\\.|^onnx\\.(ops|conformance)|^cli\\.cli$|^bench\\.measure$")
+  "^(unit|rules|ops|ops_ref|cuda|source)\\.|^onnx\\.(ops|conformance)|^cli\\.cli$|^bench\\.measure$")
+string(APPEND one_build_only "|^(pairs\\.|random\\.(graphs|programs)_)cuda$")
 if(CMAKE_BUILD_TYPE STREQUAL Release AND NOT TENON_ALL_TESTS)
   set(left_out "${one_build_only}")
 elseif(TENON_SANITIZE)
@@ -105,10 +106,33 @@ add_library(tenon_test_support STATIC EXCLUDE_FROM_ALL ${found})
 target_include_directories(tenon_test_support PUBLIC tests)
 target_link_libraries(tenon_test_support PUBLIC tenon_internal PRIVATE tenon_warnings)
 
+# Stand-ins for CUDA's driver and NVRTC, whose kernels are compiled for the processor, in a folder of
+# their own, which tests put in LD_LIBRARY_PATH. Their fibres are not made for sanitizers.
+if(NOT TENON_SANITIZE)
+  set(cuda_stand_ins "${PROJECT_BINARY_DIR}/tests/cuda")
+  set(cuda_environment "LD_LIBRARY_PATH=${cuda_stand_ins}" "TENON_NVRTC=")
+  foreach(name driver nvrtc)
+    add_library(stand_in_${name} SHARED tests/cuda/${name}.c)
+    set_target_properties(stand_in_${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${cuda_stand_ins}")
+    target_compile_definitions(stand_in_${name} PRIVATE _GNU_SOURCE
+      EMULATION_HEADER="${PROJECT_SOURCE_DIR}/tests/cuda/emulation.h")
+    target_include_directories(stand_in_${name} PRIVATE src include)
+    target_link_libraries(stand_in_${name} PRIVATE
+      tenon_warnings Threads::Threads ${CMAKE_DL_LIBS})
+  endforeach()
+  set_target_properties(stand_in_driver PROPERTIES OUTPUT_NAME cuda SOVERSION 1)
+  set_target_properties(stand_in_nvrtc PROPERTIES OUTPUT_NAME nvrtc SOVERSION 12)
+endif()
+
 # Unit tests link the static archive of internals; `api` tests the shared library's exports.
 file(GLOB found CONFIGURE_DEPENDS tests/unit/test_*.c)
 foreach(source IN LISTS found)
   tenon_add_test_program(unit ${source} tenon_test_support)
+endforeach()
+foreach(name unit.cuda unit.render)
+  if(TEST ${name} AND NOT TENON_SANITIZE)
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT ${cuda_environment})
+  endif()
 endforeach()
 # What the command is made of, without its main function.
 file(GLOB found CONFIGURE_DEPENDS src/cli/core/*.c src/cli/data/*.c)
@@ -209,6 +233,12 @@ if(NOT TENON_SANITIZE)   # drivers are not made for sanitizers
     ENVIRONMENT "POCL_DEVICES=pthread pthread")   # two devices of PoCL
   tenon_add_test(random.programs_opencl random random_programs --opencl --seed=${seed})
   tenon_add_test(random.graphs_opencl random random_graphs --opencl --seed=${seed})
+  foreach(name queues programs graphs)
+    tenon_add_test(random.${name}_cuda random random_${name} --cuda --seed=${seed})
+    if(TEST random.${name}_cuda)
+      set_property(TEST random.${name}_cuda APPEND PROPERTY ENVIRONMENT ${cuda_environment})
+    endif()
+  endforeach()
 endif()
 if(TARGET random_queues_tsan)
   tenon_add_test(random.queues_tsan random random_queues_tsan --seed=${seed} --programs=1000)
@@ -302,7 +332,7 @@ endif()
 
 # Time limits: nine networks, each compiled several times; thousands of one-operator models.
 foreach(name networks.networks networks.opencl onnx.ops random.programs_opencl random.graphs_opencl
-    pairs.opencl)
+    pairs.opencl random.programs_cuda random.graphs_cuda pairs.cuda cuda.nvrtc)
   if(TEST ${name} AND TENON_TEST_SECONDS LESS 900)
     set_tests_properties(${name} PROPERTIES TIMEOUT 900)
   endif()

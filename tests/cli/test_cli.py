@@ -289,8 +289,8 @@ class CommandLine(Case):
     def test_help_names_the_variables_that_are_heeded(self):
         self.assertEqual(set(re.findall(r"\b[A-Z]+_[A-Z_]+\b", tenon("help").stdout)),
                          {"TENON_DEVICE", "TENON_BACKEND", "TENON_THREADS", "TENON_PAIR", "TENON_CPU",
-                          "TENON_MATH", "TENON_DUMP", "TENON_CC", "TENON_LLVM", "TENON_CACHE",
-                          "TENON_TUNED", "XDG_CACHE_HOME",
+                          "TENON_MATH", "TENON_DUMP", "TENON_CC", "TENON_LLVM", "TENON_NVRTC",
+                          "TENON_CACHE", "TENON_TUNED", "LD_LIBRARY_PATH", "XDG_CACHE_HOME",
                           "NO_COLOR"})
         said = tenon("help").stdout.split("environment:")[1]
         self.assertLessEqual({"CC", "HOME", "PATH", "TERM"}, set(re.findall(r"\b[A-Z]+\b", said)))
@@ -680,10 +680,13 @@ class Devices(Case):
         self.assertIn("it has no function tn_backend_get", done.stderr)
         tenon("devices", "--backend", status=2)
 
-    def opencl(self, **variables):
-        """Returns OPENCL:0 as `tenon devices` lists it."""
+    def device(self, name, **variables):
+        """Returns a device as `tenon devices` lists it."""
         told = json.loads(tenon("devices", "--json", env=environment(**variables)).stdout)
-        return next(d for d in told["devices"] if d["name"] == "OPENCL:0")
+        return next(d for d in told["devices"] if d["name"] == name)
+
+    def opencl(self, **variables):
+        return self.device("OPENCL:0", **variables)
 
     def need_opencl(self):
         if os.environ.get("TENON_SANITIZE"):
@@ -760,6 +763,57 @@ class Devices(Case):
         work = ("bench", "add:4x4", "--repeat", "1")
         self.assertIn("on OPENCL:0", tenon(*work, env=kept).stdout)
         self.assertIn("0 compiled", tenon(*work, env=kept).stdout)
+
+    def test_absent_cuda_is_told(self):
+        driver = self.file("libcuda.so.1")
+        driver.write_bytes(b"nothing")
+        here = {"LD_LIBRARY_PATH": str(self.folder), "TENON_NVRTC": ""}
+        self.assertRegex(self.device("CUDA:0", **here)["absent"],
+                         r"^the CUDA driver is missing \(.*libcuda\.so\.1.*\): install NVIDIA's")
+        source = self.file("empty.c")
+        source.write_text("int nothing;\n")
+        subprocess.run(["cc", "-shared", "-o", driver, source], check=True)
+        self.assertRegex(self.device("CUDA:0", **here)["absent"],
+                         r"^the CUDA driver has no cuInit \(CUDA 11\.1 needed\)")
+        failed = tenon("bench", "add:4x4", "--repeat", "1", "--device", "CUDA", status=1,
+                       env=environment(**here)).stderr
+        self.assertIn("device CUDA:0: the CUDA driver has no cuInit", failed)
+
+    def stand_in(self, **variables):
+        """Returns the environment in which two devices stand in for CUDA's."""
+        if os.environ.get("TENON_SANITIZE"):
+            self.skipTest("the stand-in driver is not made for sanitizers")
+        return environment(**{"LD_LIBRARY_PATH": str(TENON.parent / "tests/cuda"),
+                              "TENON_NVRTC": "", "TENON_DEVICE": "CUDA", **variables})
+
+    def test_failures_of_the_cuda_driver_are_told(self):
+        work = ("bench", "add:4x4", "--repeat", "1")
+        for fault, words in (
+                ("", "on CUDA:0"),
+                ("cuInit:100", "device CUDA:0: the CUDA driver finds no device"),
+                ("cuDeviceGetName:1", "the CUDA driver tells nothing of device 0: CUDA_ERROR_INVALID_VALUE"),
+                ("cuDevicePrimaryCtxRetain:2", "cuDevicePrimaryCtxRetain fails with CUDA_ERROR_OUT_OF"),
+                ("cuMemAlloc:2", "CUDA:0 .*cuMemAlloc fails with CUDA_ERROR_OUT_OF_MEMORY"),
+                ("cuModuleLoadDataEx:209", "cuModuleLoadDataEx fails with CUDA_ERROR_NO_BINARY_FOR"),
+                ("cuLaunchKernel:701", "cuLaunchKernel of kernel .* CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"),
+                ("cuEventRecord:400:3", "cuEventRecord fails with CUDA_ERROR_INVALID_HANDLE"),
+                ("kernel:719", "CUDA:0 .*CUDA_ERROR_LAUNCH_FAILED \\(unspecified launch failure\\)")):
+            with self.subTest(fault=fault):
+                done = tenon(*work, status=1 if fault else 0, env=self.stand_in(STAND_IN_FAIL=fault))
+                self.assertRegex(done.stderr if fault else done.stdout, words)
+
+    def test_cuda_kernels_are_kept_on_disk(self):
+        kept = self.stand_in(TENON_CACHE=str(self.folder / "cache"))
+        work = ("bench", "add:4x4", "--repeat", "1")
+        self.assertIn("1 compiled", tenon(*work, env=kept).stdout)
+        self.assertIn("0 compiled", tenon(*work, env=kept).stdout)
+        # Cached kernels need the driver alone.
+        kept["TENON_NVRTC"] = "/nowhere/libnvrtc.so.12"
+        self.assertIn("0 compiled", tenon(*work, env=kept).stdout)
+        self.assertIn("NVRTC, the compiler of CUDA C, is missing (/nowhere/libnvrtc.so.12)",
+                      tenon("bench", "add:5x4", env=kept, status=1).stderr)
+        self.assertIn("is missing (/nowhere/libnvrtc.so.12): install CUDA's toolkit",
+                      tenon("devices", env=kept).stdout)
 
     def test_a_machine_without_a_compiler_is_told(self):
         self.file("env").symlink_to(shutil.which("env"))

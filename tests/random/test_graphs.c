@@ -3,15 +3,15 @@
    scalars lifted to variables (varying.h), and with numbers for sizes (exact.h). Shrinks and saves
    graphs that fail.
 
-     test_graphs [--seed=N] [--shard=I/N] [--long] [--interpret] [--opencl] [FILE.ir …]
+     test_graphs [--seed=N] [--shard=I/N] [--long] [--interpret] [--opencl | --cuda] [FILE.ir …]
 
    TENON_SEED: the first graph's seed (graph i has seed TENON_SEED + i). TENON_GRAPHS: number of
    graphs (default 1,000; 150 with the verifier after each pass, 75 under a sanitizer; 20,000 with
    --long or TENON_LONG). TENON_FOUND: a folder for failing graphs. TENON_PRINT: print each graph.
    TENON_PASSES: print each stage.
 
-   --opencl: graphs, 25 of them, are compiled for the first OpenCL device and compared with the
-   expected values alone; without one, they are skipped (77).
+   --opencl, --cuda: graphs, 25 of them, are compiled for the first such device and compared with
+   the expected values alone; without one, they are skipped (77).
 
    Without TENON_SEED the seed is random for many graphs, and --seed for few. --shard=I/N checks
    every Nth batch of graphs, from the Ith on, and every Nth graph of found/; other batches are only
@@ -44,7 +44,7 @@ typedef struct suite {
   size_t graphs, failures;
   size_t shard, shards; /* batch i belongs to this process if i % shards == shard */
   bool interpret;       /* compile nothing */
-  bool on_opencl;       /* run on OpenCL alone */
+  const char *device;   /* run on it alone; NULL: the CPU */
   bool is_long;
   uint64_t seed; /* 0: not set */
   const char *found;
@@ -122,7 +122,7 @@ static void check_numbers(suite *s, const graph *g, const expected *e, report *r
 /** Checks one graph in all ways. */
 static void check_whole(void *user, const graph *g, report *r) {
   suite *s = user;
-  if (s->on_opencl) {
+  if (s->device) {
     compiled_check_expected(&s->compiled, g, expect(g), r);
     return;
   }
@@ -199,7 +199,7 @@ static void check_each(batch *b) {
     now_running("interpreters", b->first + i, 1);
     graph *g = generate_graph(b, i);
     if (getenv("TENON_PRINT")) printf("%s", graph_text(g)), fflush(stdout);
-    if (b->s->on_opencl) {
+    if (b->s->device) {
       b->expected[i] = expect(g);
       continue;
     }
@@ -249,7 +249,7 @@ static void check_together(batch *b, int math) {
   if (!all.n_roots) return;
   void **results = arena_calloc(&b->a, all.n_roots, sizeof *results);
   now_running("all together", b->first, b->n);
-  if (b->s->on_opencl) {
+  if (b->s->device) {
     compiled_check_expected(&b->s->compiled, &all, e, &r);
     if (r.failed) find_failure(b, &all, &r);
     return;
@@ -373,6 +373,11 @@ static void set_shard(suite *s, const char *text) {
   s->shards = shards;
 }
 
+static void read_device(suite *s, const char *argument) {
+  if (!strcmp(argument, "--opencl")) s->device = "OPENCL";
+  if (!strcmp(argument, "--cuda")) s->device = "CUDA";
+}
+
 static size_t check_arguments(suite *s, int argc, char **argv) {
   size_t files = 0;
   for (int i = 1; i < argc; i++) {
@@ -380,7 +385,7 @@ static size_t check_arguments(suite *s, int argc, char **argv) {
     if (!strncmp(argv[i], "--seed=", 7)) s->seed = strtoull(argv[i] + 7, NULL, 10);
     if (!strncmp(argv[i], "--shard=", 8)) set_shard(s, argv[i] + 8);
     s->interpret |= !strcmp(argv[i], "--interpret");
-    s->on_opencl |= !strcmp(argv[i], "--opencl");
+    read_device(s, argv[i]);
     if (strncmp(argv[i], "--", 2)) check_file(s, argv[i]), files++;
   }
   return files;
@@ -456,26 +461,26 @@ int main(int argc, char **argv) {
   static suite s = {.shards = 1};
   s.is_long = getenv("TENON_LONG") != NULL;
   suite_catch_crashes();
-  for (int i = 1; i < argc; i++) s.on_opencl |= !strcmp(argv[i], "--opencl");
-  if (!(s.on_opencl ? compiled_open_device(&s.compiled, "OPENCL") : compiled_open(&s.compiled))) {
-    printf("%s%s\n", s.on_opencl ? "SKIPPED: " : "", s.compiled.d.text);
-    return s.on_opencl ? SKIPPED : 1;
+  for (int i = 1; i < argc; i++) read_device(&s, argv[i]);
+  if (!(s.device ? compiled_open_device(&s.compiled, s.device) : compiled_open(&s.compiled))) {
+    printf("%s%s\n", s.device ? "SKIPPED: " : "", s.compiled.d.text);
+    return s.device ? SKIPPED : 1;
   }
   s.found = getenv("TENON_FOUND");
   if (check_arguments(&s, argc, argv)) return s.failures ? 1 : 0;
   uint64_t first = suite_number("TENON_SEED", usual_seed(&s));
   size_t usual = is_watched() ? WATCHED : USUAL, many = MANY;
-  if (s.on_opencl) usual = BATCH, many = USUAL;
+  if (s.device) usual = BATCH, many = USUAL;
   s.graphs = (size_t)suite_number("TENON_GRAPHS", s.is_long ? many : usual);
   printf("TENON_SEED=%llu, %zu graphs\n", (unsigned long long)first, s.graphs);
   fflush(stdout);
-  size_t found = s.on_opencl ? 0 : check_found(&s);
+  size_t found = s.device ? 0 : check_found(&s);
   for (size_t i = 0; i < s.graphs && s.failures < MOST_FAILURES; i += BATCH)
     check_batch(&s, first + i, s.graphs - i < BATCH ? s.graphs - i : BATCH,
                 i / BATCH % s.shards == s.shard);
   bool covered =
-      s.failures || s.on_opencl || s.graphs < 1000 || (check_coverage(&s) && check_counts());
-  covered &= s.failures || s.on_opencl || (check_places(&s) && check_rows(&s));
+      s.failures || s.device || s.graphs < 1000 || (check_coverage(&s) && check_counts());
+  covered &= s.failures || s.device || (check_places(&s) && check_rows(&s));
   summarise(&s, found);
   compiled_close(&s.compiled);
   return s.failures || !covered;

@@ -2,7 +2,7 @@
    (programs/value.h): states, views, assigns, scopes, host functions, and plans with dynamic sizes,
    run at once or started asynchronously. Elements are i32, so all must be equal.
 
-     test_programs [--seed=N] [--long] [--opencl]
+     test_programs [--seed=N] [--long] [--opencl | --cuda]
 
    TENON_SEED: the first program's seed (program i has seed TENON_SEED + i). TENON_PROGRAMS: number
    of programs (default USUAL; 50 times as many with --long or TENON_LONG). TENON_PRINT: print each
@@ -26,14 +26,15 @@
 #include <unistd.h>
 
 enum { USUAL = 600, TIMES_LONG = 50, ON_CPU = 64, MOST_STEPS = 60, MOST_FAILURES = 5 };
-enum { USUAL_OPENCL = 6, SKIPPED = 77 };
+enum { USUAL_OTHER = 6, SKIPPED = 77 };
 enum { MOST_HANDLES = 1000, MOST_STATES = 200, MOST_PLANS = 200 };
 
 typedef struct suite {
   size_t programs, failures;
   size_t covered[COVERAGE_LIMIT];
-  bool is_long, prints, on_opencl;
-  uint64_t seed; /* 0: none given */
+  bool is_long, prints;
+  const char *device; /* of all programs; NULL: REF and the CPU */
+  uint64_t seed;      /* 0: none given */
 } suite;
 
 /* Steps. */
@@ -81,13 +82,13 @@ static void finish(program *p) {
 }
 
 static const char *device_name(const suite *s, uint64_t seed) {
-  if (s->on_opencl) return "OPENCL";
+  if (s->device) return s->device;
   return seed % ON_CPU ? "REF" : "CPU";
 }
 
 static void open_program(program *p, const suite *s, uint64_t seed, size_t *covered) {
   tn_open_desc d = TN_OPEN_DESC_INIT;
-  bool on_cpu = seed % ON_CPU == 0 && !s->on_opencl;
+  bool on_cpu = seed % ON_CPU == 0 && !s->device;
   d.device = device_name(s, seed);
   *p = (program){.seed = seed, .covered = covered, .may_map = on_cpu, .prints = s->prints};
   p->context = tn_open(&d);
@@ -194,7 +195,8 @@ static uint64_t usual_seed(const suite *s) {
 static void check_arguments(suite *s, int argc, char **argv) {
   for (int i = 1; i < argc; i++) {
     s->is_long |= !strcmp(argv[i], "--long");
-    s->on_opencl |= !strcmp(argv[i], "--opencl");
+    if (!strcmp(argv[i], "--opencl")) s->device = "OPENCL";
+    if (!strcmp(argv[i], "--cuda")) s->device = "CUDA";
     if (!strncmp(argv[i], "--seed=", 7)) s->seed = strtoull(argv[i] + 7, NULL, 10);
   }
 }
@@ -214,13 +216,13 @@ int main(int argc, char **argv) {
   check_arguments(&s, argc, argv);
   suite_catch_crashes();
   uint64_t first = suite_number("TENON_SEED", usual_seed(&s));
-  size_t usual = s.on_opencl ? USUAL_OPENCL : USUAL;
+  size_t usual = s.device ? USUAL_OTHER : USUAL;
   s.programs = (size_t)suite_number("TENON_PROGRAMS", s.is_long ? usual * TIMES_LONG : usual);
   printf("TENON_SEED=%llu, %zu programs\n", (unsigned long long)first, s.programs);
   fflush(stdout);
   tn_context *c = tn_open(NULL); /* keeps the devices that the programs share */
   if (tn_backend_add(c, &ref_backend) != TN_OK) return 1;
-  if (s.on_opencl && is_absent(c, "OPENCL")) return SKIPPED;
+  if (s.device && is_absent(c, s.device)) return SKIPPED;
   for (size_t i = 0; i < s.programs && s.failures < MOST_FAILURES; i++)
     check_program(&s, first + i);
   bool covered = s.failures || s.programs < USUAL || check_coverage(&s);

@@ -2,7 +2,7 @@
    kernels, fills, copies between devices, host functions and time stamps on buffers that the queues
    share, ordered by signals alone.
 
-     test_queues [--seed=N] [--programs=N] [--long] [--opencl]
+     test_queues [--seed=N] [--programs=N] [--long] [--opencl | --cuda]
 
    A program is a sequence of operations, each on one queue. An operation waits for the last ones of
    other queues that touch its buffers, and raises the timeline of its queue; so the sequence is one
@@ -13,8 +13,9 @@
    Faults: a host function that fails, a launch that is refused, and (which has no model, but must
    end) the loss of a device at any time. TENON_SEED is a program's seed, to run it alone.
 
-   --opencl: beside devices of OpenCL, two if there are (POCL_DEVICES="pthread basic" makes two of
-   PoCL). Without any, it is skipped (77). */
+   --opencl, --cuda: beside devices of OpenCL or CUDA, two if there are (POCL_DEVICES="pthread
+   basic" makes two of PoCL, tests/cuda stands in for two of CUDA). Without any, it is skipped (77).
+ */
 #include "../backend/ref.c"
 #include "device/memory/buffer.h"
 #include "device/memory/span.h"
@@ -41,6 +42,7 @@ enum { HANG_NS = 1000000000 };
 enum { DEVICES_OPEN = 5, SKIPPED = 77 };
 static const char *const usual[DEVICES_OPEN] = {"CPU", "CPU:1", "REF", "REF:1", "REF:2"};
 static const char *const opencl[DEVICES_OPEN] = {"CPU", "REF", "REF:1", "OPENCL", "OPENCL:1"};
+static const char *const cuda[DEVICES_OPEN] = {"CPU", "REF", "REF:1", "CUDA", "CUDA:1"};
 static const char *const *names = usual;
 
 /* out[i] = 3 a[i] + b[i] */
@@ -443,8 +445,8 @@ static void open_world(world *w) {
     status = registry_open_device(w->registry, names[i], &w->devices[i], &d);
     if (!status) w->n_devices++;
   }
-  if (status && names == opencl && w->n_devices >= DEVICES_OPEN - 2) {
-    printf("%s: %s\n", w->n_devices < DEVICES_OPEN - 1 ? "SKIPPED" : "one OpenCL device alone",
+  if (status && names != usual && w->n_devices >= DEVICES_OPEN - 2) {
+    printf("%s: %s\n", w->n_devices < DEVICES_OPEN - 1 ? "SKIPPED" : "one such device alone",
            d.text);
     if (w->n_devices < DEVICES_OPEN - 1) exit(SKIPPED);
     status = TN_OK;
@@ -471,6 +473,7 @@ int main(int n, char *arguments[]) {
     if (!strncmp(arguments[i], "--programs=", 11)) programs = strtoull(arguments[i] + 11, NULL, 10);
     if (!strcmp(arguments[i], "--long")) is_long = "1";
     if (!strcmp(arguments[i], "--opencl")) names = opencl;
+    if (!strcmp(arguments[i], "--cuda")) names = cuda;
   }
   if (is_long) programs *= TIMES_LONG;
   if (alone) seed = strtoull(alone, NULL, 10), programs = 1;

@@ -11,7 +11,7 @@
 #include "device/memory/span.h"
 #include "device/opencl/opencl_backend.h"
 #include "device/opencl/opencl_device.h"
-#include "support/opencl_kernels.h"
+#include "support/driver_kernels.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -27,7 +27,7 @@
 
 enum { SKIPPED = 77 };
 
-static opencl_kernels k;
+static driver_kernels k;
 
 static void ok(tn_status status) {
   if (status) fail_msg("%s", k.diag.text);
@@ -168,13 +168,13 @@ static void own_divisions_are_correctly_rounded(void **state) {
       "}\n";
   tn_program_spec s = spec_of("divide", source, BUFFERS);
   const tn_program_spec *all[] = {&s};
-  ok(opencl_kernels_compile(&k, "opencl", all, 1));
+  ok(driver_kernels_compile(&k, "opencl", all, 1));
   static float a[N], b[N], q[N], r[N];
   uint64_t random = 1;
   for (int i = 0; i < N; i++) a[i] = any_number(&random), b[i] = any_number(&random);
   void *const data[BUFFERS] = {a, b, q, r};
   const size_t bytes[BUFFERS] = {sizeof a, sizeof b, sizeof q, sizeof r};
-  ok(opencl_kernels_run(&k, &s, data, bytes, NULL, N / 128, 64));
+  ok(driver_kernels_run(&k, &s, data, bytes, NULL, N / 128, 64));
   for (int i = 0; i < N; i++) {
     same("the quotient", a[i], b[i], q[i], a[i] / b[i]);
     same("the root", a[i], 0, r[i], sqrtf(a[i]));
@@ -215,7 +215,7 @@ static void refused_sources_show_the_drivers_log(void **state) {
   (void)state;
   tn_program_spec s = spec_of("wrong", "__kernel void wrong(int a) { return nobody_knows; }\n", 0);
   const tn_program_spec *all[] = {&s};
-  assert_int_equal(opencl_kernels_compile(&k, NULL, all, 1), TN_ERR_COMPILE);
+  assert_int_equal(driver_kernels_compile(&k, NULL, all, 1), TN_ERR_COMPILE);
   contains(k.diag.text, "OPENCL:0 (");
   contains(k.diag.text, "clBuildProgram of wrong fails with CL_BUILD_PROGRAM_FAILURE");
   contains(k.diag.text, "nobody_knows");
@@ -245,13 +245,13 @@ static void launches_that_the_driver_refuses_are_failures(void **state) {
       "void eight(__global uchar *b0, ulong o0) { b0[o0 + get_global_id(0)] = 8; }\n";
   tn_program_spec s = spec_of("eight", source, 1);
   const tn_program_spec *all[] = {&s};
-  ok(opencl_kernels_compile(&k, NULL, all, 1));
+  ok(driver_kernels_compile(&k, NULL, all, 1));
   uint8_t bytes[64] = {0};
   void *const data[] = {bytes};
   const size_t sizes[] = {sizeof bytes};
-  ok(opencl_kernels_run(&k, &s, data, sizes, NULL, 8, 8));
+  ok(driver_kernels_run(&k, &s, data, sizes, NULL, 8, 8));
   for (int i = 0; i < 64; i++) assert_int_equal(bytes[i], 8);
-  assert_int_equal(opencl_kernels_run(&k, &s, data, sizes, NULL, 4, 16), TN_ERR_UNSUPPORTED);
+  assert_int_equal(driver_kernels_run(&k, &s, data, sizes, NULL, 4, 16), TN_ERR_UNSUPPORTED);
   contains(k.diag.text, "OPENCL:0 (");
   contains(k.diag.text, "clEnqueueNDRangeKernel of kernel eight fails with CL_INVALID_WORK_GROUP");
 }
@@ -355,13 +355,13 @@ int main(void) {
       cmocka_unit_test(marks_are_waited_for_and_timed),
       cmocka_unit_test(notifications_are_tried),
   };
-  if (!opencl_kernels_open(&k)) {
+  if (!driver_kernels_open(&k, &opencl_backend)) {
     printf("SKIPPED: no OpenCL device (on Debian: apt install pocl-opencl-icd "
            "ocl-icd-libopencl1): %s\n",
            k.diag.text);
     return SKIPPED;
   }
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  opencl_kernels_close(&k);
+  driver_kernels_close(&k);
   return failed;
 }

@@ -1,8 +1,8 @@
 /* Tests the renderers: linear programs made by hand are rendered as C and for LLVM, compiled by
    gcc, clang and the LLVM module, for a baseline machine and for this one, run, and compared bit by
-   bit with the interpreter; a tenth of them (with TENON_LONG all) as OpenCL C too, where there is a
-   device. Also checks the source text, the assembly and that compilers give no
-   warnings. */
+   bit with the interpreter; a tenth of them (with TENON_LONG all) as OpenCL C and CUDA C too, where
+   there is a device (tests/cuda stands in for one). Also checks the source text, the assembly and
+   that compilers give no warnings. */
 #include "base/file.h"
 #include "base/process.h"
 #include "base/vec.h"
@@ -12,6 +12,8 @@
 #include "device/cpu/elf_loader.h"
 #include "device/cpu/isa_level.h"
 #include "device/cpu/llvm_loader.h"
+#include "device/cuda/cuda_backend.h"
+#include "device/opencl/opencl_backend.h"
 #include "ir/core/binder.h"
 #include "ir/core/scalar_eval.h"
 #include "ir/core/topo_sort.h"
@@ -20,9 +22,9 @@
 #include "render/c/dialect.h"
 #include "render/c/render_c.h"
 #include "render/llvm/render_llvm.h"
+#include "support/driver_kernels.h"
 #include "support/fold_reduction.h"
 #include "support/graph_body.h"
-#include "support/opencl_kernels.h"
 #include "support/temporary.h"
 
 #include <math.h>
@@ -30,7 +32,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PARAMS = 5, MOST_VARS = 3, MOST_CODES = 8, OPENCL_SHARE = 10 };
+enum { MOST_PARAMS = 5, MOST_VARS = 3, MOST_CODES = 9 };
+
+/** Languages that a device's driver runs, of which a device may be absent. */
+enum { DRIVERS = 2, DRIVER_SHARE = 10 };
+static const struct {
+  const char *name;
+  const c_dialect *dialect;
+  const tn_backend *backend;
+} drivers[DRIVERS] = {{"OpenCL C", &c_opencl, &opencl_backend}, {"CUDA C", &c_cuda, &cuda_backend}};
+static driver_kernels on_driver[DRIVERS]; /* without a device: absent */
 
 /** A kernel: its program, and memory of its params by slot. */
 typedef struct kernel {
@@ -40,7 +51,7 @@ typedef struct kernel {
   size_t n_params;
   interp_var vars[MOST_VARS];
   size_t n_vars;
-  bool is_on_opencl;
+  bool is_on[DRIVERS]; /* compiled for it */
 } kernel;
 
 typedef struct test {
@@ -55,8 +66,6 @@ typedef struct test {
   uint64_t random;
   void (*body)(struct test *t);
 } test;
-
-static opencl_kernels opencl; /* without a device: there is none */
 
 static void find_compilers(test *t) {
   static const char *const names[] = {"gcc", "clang"};
@@ -319,7 +328,8 @@ typedef void entry_function(void *const *bufs, const int64_t *vals);
 
 typedef struct code {
   const char *how;
-  elf_image *elf; /* NULL: run on OpenCL, if the kernel is there */
+  elf_image *elf; /* NULL: run by a driver, if the kernel is there */
+  size_t driver;
 } code;
 
 /** Derives the arguments of a program's launch. */
@@ -336,7 +346,7 @@ static void render(test *t, const kernel *k, const char *entry, str *out) {
   render_c(linear, &spec, &c_gnu, out);
 }
 
-static void run_on_opencl(test *t, const kernel *k, void *data[], int64_t workers) {
+static void run_by_driver(test *t, const kernel *k, size_t driver, void *data[], int64_t workers) {
   tn_program_spec spec = spec_of(t, linear_of(t, k));
   spec.entry = k->entry;
   void *by_number[MOST_PARAMS];
@@ -348,13 +358,13 @@ static void run_on_opencl(test *t, const kernel *k, void *data[], int64_t worker
   }
   for (size_t i = 0; i < spec.n_values; i++)
     values[i] = value_of(k, spec.value_names[i], 0, workers);
-  if (opencl_kernels_run(&opencl, &spec, by_number, bytes, values, workers, 1))
-    fail_msg("%s: %s", k->entry, opencl.diag.text);
+  if (driver_kernels_run(&on_driver[driver], &spec, by_number, bytes, values, workers, 1))
+    fail_msg("%s: %s", k->entry, on_driver[driver].diag.text);
 }
 
 static void run_compiled(test *t, const kernel *k, const code *c, void *data[], int64_t workers) {
   if (!c->elf) {
-    run_on_opencl(t, k, data, workers);
+    run_by_driver(t, k, c->driver, data, workers);
     return;
   }
   tn_program_spec spec = spec_of(t, linear_of(t, k));
@@ -374,7 +384,7 @@ static void run_compiled(test *t, const kernel *k, const code *c, void *data[], 
 static void check_kernel(test *t, kernel *k, const code codes[], size_t n, int64_t workers) {
   void *data[MOST_CODES][MOST_PARAMS] = {{0}};
   for (size_t c = 0; c < n; c++) {
-    if (!codes[c].elf && !k->is_on_opencl) continue;
+    if (!codes[c].elf && !k->is_on[codes[c].driver]) continue;
     for (size_t i = 0; i < k->n_params; i++)
       data[c][i] = arena_copy(t->a, k->params[i].data, k->params[i].bytes + 1);
     run_compiled(t, k, &codes[c], data[c], workers);
@@ -499,50 +509,53 @@ static size_t compile_by_llvm(test *t, code codes[]) {
     assert_int_equal(isa_target_find(names[i], &target, NULL), TN_OK);
     const isa_level *level = target.level;
     if (level == last) continue;
-    codes[n++] =
-        (code){arena_printf(t->a, "LLVM, %s", level->name), compiled_by_llvm(t, source, level)};
+    codes[n++] = (code){.how = arena_printf(t->a, "LLVM, %s", level->name),
+                        .elf = compiled_by_llvm(t, source, level)};
     last = level;
   }
   return n;
 }
 
-/* OpenCL. */
+/* Drivers. */
 
-/** The source of a kernel in OpenCL C. */
-typedef struct opencl_source {
+/** The source of a kernel in a driver's language. */
+typedef struct driver_source {
   test *t;
   const kernel *k;
+  const c_dialect *dialect;
   tn_program_spec spec;
-} opencl_source;
+} driver_source;
 
-static void render_opencl(void *arg) {
-  opencl_source *s = arg;
+static void render_for_driver(void *arg) {
+  driver_source *s = arg;
   const node *linear = linear_of(s->t, s->k);
   str text = str_new(s->t->a);
   s->spec = spec_of(s->t, linear);
   s->spec.entry = s->spec.name = s->k->entry;
-  render_c(linear, &s->spec, &c_opencl, &text);
+  render_c(linear, &s->spec, s->dialect, &text);
   s->spec.source = str_text(&text);
   s->spec.source_bytes = text.n;
 }
 
 /** Compiles some of the kernels; false: there is no device, or no kernel that it can run. Vectors
-    have at most 16 lanes there, and products of groups of small elements are lacking. */
-static bool compile_by_opencl(test *t) {
-  static size_t number;
-  size_t share = getenv("TENON_LONG") ? 1 : OPENCL_SHARE, n = 0;
+    have at most 16 lanes in OpenCL C and one in CUDA C, and products of groups of small elements
+   are lacking. */
+static bool compile_by_driver(test *t, size_t driver) {
+  static size_t number[DRIVERS];
+  driver_kernels *on = &on_driver[driver];
+  size_t share = getenv("TENON_LONG") ? 1 : DRIVER_SHARE, n = 0;
   const tn_program_spec **specs = arena_alloc(t->a, (t->kernels.n + 1) * sizeof *specs);
-  for (size_t i = 0; i < t->kernels.n && opencl.device; i++) {
+  for (size_t i = 0; i < t->kernels.n && on->device; i++) {
     kernel *k = t->kernels.at[i];
-    opencl_source *s = arena_calloc(t->a, 1, sizeof *s);
-    *s = (opencl_source){.t = t, .k = k};
-    if (number++ % share) continue;
-    tn_status status = diag_catch(&t->d, render_opencl, s);
+    driver_source *s = arena_calloc(t->a, 1, sizeof *s);
+    *s = (driver_source){.t = t, .k = k, .dialect = drivers[driver].dialect};
+    if (number[driver]++ % share) continue;
+    tn_status status = diag_catch(&t->d, render_for_driver, s);
     if (status && status != TN_ERR_UNSUPPORTED) diag_rethrow(&t->d);
-    k->is_on_opencl = !status;
+    k->is_on[driver] = !status;
     if (!status) specs[n++] = &s->spec;
   }
-  if (n && opencl_kernels_compile(&opencl, NULL, specs, n)) fail_msg("%s", opencl.diag.text);
+  if (n && driver_kernels_compile(on, NULL, specs, n)) fail_msg("%s", on->diag.text);
   return n > 0;
 }
 
@@ -555,12 +568,13 @@ static void check_with(test *t, bool scalars, int64_t workers) {
     check_warnings(t, &t->cc[c], source);
     for (size_t i = 0; i < 2; i++) {
       variant v = variant_of(&t->cc[c], i, scalars);
-      codes[n++] = (code){arena_printf(t->a, "%s, %s", t->cc[c].version, v.name),
-                          compiled(t, &t->cc[c], source, v.flags)};
+      codes[n++] = (code){.how = arena_printf(t->a, "%s, %s", t->cc[c].version, v.name),
+                          .elf = compiled(t, &t->cc[c], source, v.flags)};
     }
   }
   n += compile_by_llvm(t, codes + n);
-  if (compile_by_opencl(t)) codes[n++] = (code){"OpenCL", NULL};
+  for (size_t i = 0; i < DRIVERS; i++)
+    if (compile_by_driver(t, i)) codes[n++] = (code){.how = drivers[i].name, .driver = i};
   for (size_t i = 0; i < t->kernels.n; i++) {
     t->k = t->kernels.at[i];
     check_kernel(t, t->k, codes, n, workers);
@@ -1538,8 +1552,10 @@ int main(void) {
     cmocka_unit_test(test_text_of_teams),
     cmocka_unit_test(test_refusals),
   };
-  if (!opencl_kernels_open(&opencl)) print_message("without OpenCL: %s\n", opencl.diag.text);
+  for (size_t i = 0; i < DRIVERS; i++)
+    if (!driver_kernels_open(&on_driver[i], drivers[i].backend))
+      print_message("without %s: %s\n", drivers[i].name, on_driver[i].diag.text);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  opencl_kernels_close(&opencl);
+  for (size_t i = 0; i < DRIVERS; i++) driver_kernels_close(&on_driver[i]);
   return failed;
 }

@@ -61,6 +61,9 @@ static void print_command_help(void) {
   print_row("TENON_CC, CC", "C compiler of kernels, with its arguments; default: cc, gcc or clang");
   print_row("TENON_LLVM",
             "file of the LLVM module, or off; default: tenon-llvm.so beside the library");
+  print_row("TENON_NVRTC",
+            "file of NVRTC, which compiles kernels for CUDA; default: the first that is\n"
+            "found along LD_LIBRARY_PATH or where toolkits are installed");
   print_row("TENON_CACHE", "folder of the disk cache, or off; default: $XDG_CACHE_HOME/tenon or\n"
                            "$HOME/.cache/tenon");
   print_row("TENON_TUNED", "file of tuned schedules, or off; default: tuned in the cache folder");

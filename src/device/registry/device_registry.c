@@ -7,6 +7,7 @@
 #include "device/core/device_target.h"
 #include "device/core/output.h"
 #include "device/cpu/cpu_backend.h"
+#include "device/cuda/cuda_backend.h"
 #include "device/null/null_backend.h"
 #include "device/opencl/opencl_backend.h"
 #include "device/registry/open_device.h"
@@ -39,7 +40,8 @@ struct registry {
   _Atomic(void *) service_state;   /* changes once, from NULL */
 };
 
-static const tn_backend *const built_in[] = {&cpu_backend, &null_backend, &opencl_backend};
+static const tn_backend *const built_in[] = {&cpu_backend, &null_backend, &opencl_backend,
+                                             &cuda_backend};
 
 /** The registry of the process. */
 static _Atomic(registry *) process_registry;

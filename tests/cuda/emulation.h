@@ -1,0 +1,217 @@
+/* CUDA C on a processor: compiles kernels as C++ and runs their groups one after another. A worker
+   runs until its group meets at a barrier, where it waits in a fibre of its own; one fibre runs all
+   workers of a kernel without barriers. The order in which workers run between two barriers is
+   random, which shows what is not ordered by them. A group part of whose workers are at another
+   barrier than the rest, or at none, ends the launch with a fault.
+
+   Each kernel gets an entry `emulated_NAME`, and `emulated_sizes_NAME`, which tells the sizes of
+   its parameters, by EMULATED(NAME) after the kernels. */
+#ifndef TENON_TESTS_CUDA_EMULATION_H
+#define TENON_TESTS_CUDA_EMULATION_H
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <ucontext.h>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(workers)
+/* A thread runs one group at a time. */
+#define __shared__      static thread_local
+#define __syncthreads() emulation::meet(__LINE__)
+
+extern "C" {
+float sqrtf(float) noexcept;
+double sqrt(double) noexcept;
+float floorf(float) noexcept;
+double floor(double) noexcept;
+float ceilf(float) noexcept;
+double ceil(double) noexcept;
+float truncf(float) noexcept;
+double trunc(double) noexcept;
+float rintf(float) noexcept;
+double rint(double) noexcept;
+float fabsf(float) noexcept;
+double fabs(double) noexcept;
+float fmaf(float, float, float) noexcept;
+double fma(double, double, double) noexcept;
+}
+
+struct dim3 {
+  unsigned x, y, z;
+};
+static thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace emulation {
+
+enum { MOST_WORKERS = 1024, STACK_BYTES = 1 << 17 };
+
+/** A fibre, which runs a worker after another, each from its begin to its end. It begins by its
+    context, and goes on by a jump, which needs no call of the system. */
+struct fibre {
+  ucontext_t context;
+  jmp_buf place;
+  char *stack;
+  unsigned worker;
+  int site; /* the barrier at which it waits; 0: it ran out of workers */
+};
+
+/** The group that a thread runs. */
+struct team {
+  void (*call)(void *);
+  void *kernel;
+  unsigned n, next; /* workers; those that began */
+  unsigned ended, fibres, order[MOST_WORKERS];
+  fibre all[MOST_WORKERS], *running;
+  jmp_buf scheduler;
+  unsigned seed;
+};
+static thread_local team *current;
+
+static unsigned random_below(team *t, unsigned limit) {
+  t->seed = t->seed * 1664525u + 1013904223u;
+  return (unsigned)((unsigned long long)t->seed * limit >> 32);
+}
+
+static void shuffle(team *t, unsigned *list, unsigned n) {
+  for (unsigned i = 0; i < n; i++) list[i] = i;
+  for (unsigned i = n; i > 1; i--) {
+    unsigned k = random_below(t, i), other = list[k];
+    list[k] = list[i - 1];
+    list[i - 1] = other;
+  }
+}
+
+/** Makes a worker the running one. */
+static void become(unsigned worker) {
+  threadIdx.x = worker % blockDim.x;
+  threadIdx.y = worker / blockDim.x % blockDim.y;
+  threadIdx.z = worker / blockDim.x / blockDim.y;
+}
+
+static __attribute__((noinline, unused)) void meet(int site) {
+  team *t = current;
+  fibre *f = t->running;
+  f->site = site;
+  if (!_setjmp(f->place)) _longjmp(t->scheduler, 1);
+}
+
+static void run_workers() {
+  team *t = current;
+  fibre *f = t->running;
+  while (t->next < t->n) {
+    f->worker = t->order[t->next++];
+    become(f->worker);
+    t->call(t->kernel);
+    t->ended++;
+  }
+  f->site = 0;
+  _longjmp(t->scheduler, 1);
+}
+
+static __attribute__((noinline)) void resume(team *t, fibre *f, bool begins) {
+  t->running = f;
+  become(f->worker);
+  if (_setjmp(t->scheduler)) return;
+  if (begins)
+    setcontext(&f->context);
+  else
+    _longjmp(f->place, 1);
+}
+
+static bool begin_fibre(team *t) {
+  fibre *f = &t->all[t->fibres++];
+  if (!f->stack) f->stack = (char *)malloc(STACK_BYTES);
+  if (!f->stack) return false;
+  getcontext(&f->context);
+  f->context.uc_stack.ss_sp = f->stack;
+  f->context.uc_stack.ss_size = STACK_BYTES;
+  f->context.uc_link = NULL;
+  f->worker = 0;
+  makecontext(&f->context, run_workers, 0);
+  resume(t, f, true);
+  return true;
+}
+
+/** Runs one group; false: its workers part. */
+static bool run_group(team *t) {
+  unsigned order[MOST_WORKERS];
+  t->next = t->ended = t->fibres = 0;
+  shuffle(t, t->order, t->n);
+  while (t->next < t->n)
+    if (!begin_fibre(t)) return false;
+  while (t->ended < t->n) {
+    if (t->ended) return false;
+    for (unsigned i = 1; i < t->fibres; i++)
+      if (t->all[i].site != t->all[0].site) return false;
+    shuffle(t, order, t->fibres);
+    for (unsigned i = 0; i < t->fibres; i++) resume(t, &t->all[order[i]], false);
+  }
+  return true;
+}
+
+static void free_team(team *t) {
+  for (unsigned i = 0; i < MOST_WORKERS; i++) free(t->all[i].stack);
+  free(t);
+}
+
+/** Runs all groups of a launch; 0, or 1 if the workers of one part. */
+static int run_grid(void (*call)(void *), void *kernel, const unsigned grid[3],
+                    const unsigned group[3], unsigned seed) {
+  team *t = (team *)calloc(1, sizeof *t);
+  bool fine = t && group[0] * group[1] * group[2] <= MOST_WORKERS;
+  if (fine) t->call = call, t->kernel = kernel, t->seed = seed;
+  if (fine) t->n = group[0] * group[1] * group[2];
+  current = t;
+  gridDim = {grid[0], grid[1], grid[2]};
+  blockDim = {group[0], group[1], group[2]};
+  for (unsigned z = 0; z < grid[2] && fine; z++)
+    for (unsigned y = 0; y < grid[1] && fine; y++)
+      for (unsigned x = 0; x < grid[0] && fine; x++) {
+        blockIdx = {x, y, z};
+        fine = run_group(t);
+      }
+  if (t) free_team(t);
+  return !fine;
+}
+
+/* Calls with arguments from a driver's list of pointers to them. */
+
+template <unsigned... I> struct numbers {};
+template <unsigned n, unsigned... I> struct count : count<n - 1, n - 1, I...> {};
+template <unsigned... I> struct count<0, I...> { typedef numbers<I...> type; };
+
+template <class... A> struct kernel {
+  void (*function)(A...);
+  void **arguments;
+  template <unsigned... I> void call(numbers<I...>) { function(*(A *)arguments[I]...); }
+  static void run(void *k) { ((kernel *)k)->call(typename count<sizeof...(A)>::type()); }
+};
+
+template <class... A>
+int launch(void (*function)(A...), void **arguments, const unsigned *grid, const unsigned *group,
+           unsigned seed) {
+  kernel<A...> k = {function, arguments};
+  return run_grid(kernel<A...>::run, &k, grid, group, seed);
+}
+
+/** Writes the sizes of a kernel's parameters, and returns how many there are. */
+template <class... A> unsigned list_sizes(void (*)(A...), unsigned *sizes) {
+  const unsigned all[] = {0, (unsigned)sizeof(A)...};
+  for (unsigned i = 0; i < sizeof...(A); i++) sizes[i] = all[i + 1];
+  return sizeof...(A);
+}
+
+} // namespace emulation
+
+#define EMULATED(name)                                                                          \
+  extern "C" int emulated_##name(void **arguments, const unsigned *grid, const unsigned *group, \
+                                 unsigned seed) {                                               \
+    return emulation::launch(name, arguments, grid, group, seed);                               \
+  }                                                                                             \
+  extern "C" unsigned emulated_sizes_##name(unsigned *sizes) {                                  \
+    return emulation::list_sizes(name, sizes);                                                  \
+  }
+
+#endif
