@@ -5,8 +5,10 @@
 #   scripts/setup.sh --llvm     with the LLVM module besides, which compiles kernels faster than gcc
 #   scripts/setup.sh --tests    to test it too
 #   scripts/setup.sh --bench    to measure it beside others; who cannot be had is left out
+#   scripts/setup.sh --cuda     to use it on NVIDIA's GPUs, whose driver is there: NVRTC (220 MB)
 #
-# Python packages go to build/venv and build/bench/venv; pip's own configuration (pip.conf, PIP_*) is honoured.
+# Python packages go to build/venv, build/bench/venv and build/cuda/venv; pip's own configuration
+# (pip.conf, PIP_*) is honoured.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,9 +27,9 @@ mpi=(openmpi-bin)
 fail() { echo "setup: $*" >&2; exit 1; }
 
 case ${1-} in
-'' | --llvm | --tests | --bench) purpose=${1-} ;;
--h | --help) sed -n '2,9s/^# \?//p' scripts/setup.sh; exit ;;
-*) echo "usage: setup.sh [--llvm|--tests|--bench]" >&2; exit 2 ;;
+'' | --llvm | --tests | --bench | --cuda) purpose=${1-} ;;
+-h | --help) sed -n '2,11s/^# \?//p' scripts/setup.sh; exit ;;
+*) echo "usage: setup.sh [--llvm|--tests|--bench|--cuda]" >&2; exit 2 ;;
 esac
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
@@ -88,6 +90,19 @@ install_bench_packages() {
   done
 }
 
+# NVRTC is found there by TENON_NVRTC alone.
+install_nvrtc() {
+  local wanted=scripts/requirements-cuda.txt venv=build/cuda/venv
+  if ! cmp -s $wanted $venv/requirements.txt; then
+    echo "setup: installing NVRTC into $venv"
+    mkdir -p build/cuda
+    /usr/bin/python3 -m venv --clear $venv
+    $venv/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement $wanted
+    cp $wanted $venv/requirements.txt
+  fi
+  echo "setup: NVRTC is there: export TENON_NVRTC=$(echo "$PWD"/$venv/lib/python3*/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.1?)"
+}
+
 command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
   fail "this is for Debian 12; elsewhere install the like of: ${build[*]}"
 
@@ -108,5 +123,9 @@ case $purpose in
   install_packages "${build[@]}"
   (install_packages "${bench[@]}") || echo "setup: of ${bench[*]} some are missing: left out" >&2
   install_bench_packages
+  ;;
+--cuda)
+  install_packages "${build[@]}" python3-venv
+  install_nvrtc
   ;;
 esac
