@@ -39,24 +39,24 @@ so in all versions, or in those that are named.
 
 ## What is refused
 
-- Types other than those of tensors here, which are {types}:
-  no strings, no complex numbers, no floats of 6 bits, no maps, and sparse tensors in the file alone. Elements of 4 and 2
+- Types other than strings (below) and those of tensors here, which are {types}:
+  no complex numbers, no floats of 6 bits, no maps, and sparse tensors in the file alone. Elements of 4 and 2
   bits have a byte each in memory, also those of inputs and outputs.
 - Sequences whose length, and optional values whose presence, is not known when the model is imported:
   they follow from constants and shapes, and from `lists` and `values` of `tn_model_desc` (below). The
   steps of a Loop with such a state are imported one after another, at most 4096. Sequences of
   sequences and maps are refused.
 - Of the table's attributes: an `antialias` of scales below 1/31 (linear) or 2/31 (cubic), or that
-  vary, `value_string` and `value_strings` of a Constant, a `sampling_ratio` of 0 of a RoiAlign, whose number of samples would
+  vary, a `sampling_ratio` of 0 of a RoiAlign, whose number of samples would
   depend on the regions, and a `stash_type` of a LayerNormalization or an RMSNormalization that is
   neither f32 (1) nor bf16 (16). A Dropout's third input, its `training_mode`, is an initializer, or
   an input (below).
 - Random numbers in bodies of loops, whose steps would draw the same, in functions of a model and in
   branches. A model draws the same numbers in each run, by its nodes' `seed` and the names of their
   outputs.
-- Of a TfIdfVectorizer texts, rows whose length varies, and n-grams that have one index or are there
+- Of a TfIdfVectorizer rows whose length varies, and n-grams that have one index or are there
   twice.
-- Of ai.onnx.ml: texts, a `zeros` of 0 of a OneHotEncoder, other functions after scores than `NONE`,
+- Of ai.onnx.ml: a `zeros` of 0 of a OneHotEncoder, other functions after scores than `NONE`,
   `SOFTMAX` and `LOGISTIC`, trees deeper than 64, and two classes by the weights of one where runtimes
   disagree about the scores.
 - The length of a DFT or an STFT that varies, or has a prime factor above 4096; a Det of matrices
@@ -99,6 +99,22 @@ Where an output is a sequence, such inputs are given when the model is loaded, b
 A sequence `x` of n tensors is n inputs or outputs, `x[0]` to `x[n - 1]`. `lists` of `tn_model_desc` say
 how many an input has, and of what types where the file does not. An optional tensor is an input unless
 a list says that it is absent. `tn_model_length` tells how many tensors an output has.
+
+## Strings
+
+Tensors of strings hold the numbers that the strings have in a table of the model, as i64
+(`tn_model_string_number`, `tn_model_string`; `is_string` of `tn_port`). Operators that move elements take
+them (Gather, Concat, Reshape, Where …), as do Equal and those of `ai.onnx.ml` that map or classify; all
+others refuse them. StringConcat, StringSplit, StringNormalizer and RegexFullMatch are steps that the host
+computes; none may be in the body of a loop.
+
+- The table keeps what runs made until the model and its bindings are freed.
+- StringSplit without a delimiter splits at white space of ASCII; an empty string has one empty part at
+  delimiters, where ONNX Runtime gives none.
+- StringNormalizer leaves out elements that are stop words, compared in lower case unless
+  `is_case_sensitive`, as ONNX Runtime does. Case is changed code point by code point, by the C library's
+  table of `locale`, or of C.UTF-8 where that is not installed.
+- RegexFullMatch needs PCRE2 (libpcre2-8.so.0), which has RE2's syntax and more.
 
 ## Indices out of range
 

@@ -195,6 +195,17 @@ TN_API tn_status tn_model_port(const tn_model *model, tn_port_kind kind, size_t 
     elements of inputs decide on the model. Any thread. */
 TN_API int64_t tn_model_length(const tn_model *model, const char *output);
 
+/** Sets *number to the number of a string of `bytes` bytes, for inputs of strings: ports with
+    is_string take tensors of i64 with such numbers, and give them. Equal strings have the same one,
+    the empty string has 0. The model keeps all strings that it was given or that runs made until it
+    and its bindings are freed. TN_ERR_ARGUMENT for a NULL; TN_ERR_MEMORY. Any thread. */
+TN_API tn_status tn_model_string_number(tn_model *model, const char *text, size_t bytes,
+                                        int64_t *number);
+
+/** Returns the string of a number, with a NUL behind its *bytes bytes (`bytes` may be NULL); NULL
+    where no string has the number. Lives as long as the model. Any thread. */
+TN_API const char *tn_model_string(const tn_model *model, int64_t number, size_t *bytes);
+
 /** Uses the model as an operation: `in` and `out` are all of its ports, in order. Inputs have the
     ports' types (TN_ERR_DTYPE; only weak scalars are converted) and fit their shapes
     (TN_ERR_SHAPE). Every out[i] is set, to an invalid tensor on failure: TN_ERR_ARGUMENT for a

@@ -91,10 +91,11 @@ typedef struct tn_port {
                                     the same one are equal in every run, across all ports */
   bool is_deciding; /**< elements of this input of a model decide on shapes or branches: other ones
                        are compiled anew */
+  bool is_string;   /**< of a model: elements, of i64, are numbers of strings (tn_model_string) */
 } tn_port;
 
 #define TN_PORT_INIT \
-  { sizeof(tn_port), NULL, {TN_UNDEFINED, {0, {0}}}, {NULL}, {0}, {0}, {0}, false }
+  { sizeof(tn_port), NULL, {TN_UNDEFINED, {0, {0}}}, {NULL}, {0}, {0}, {0}, false, false }
 
 /** Describes the `i`-th input or output of a plan: outputs in the order of tn_plan_compile, inputs
     in a fixed order of the plan's own; an input that nothing reads is none. Strings live as long as

@@ -229,6 +229,7 @@ typedef struct seed {
   bool leaves_x;       /* x is no input of the node */
   bool takes_sequence; /* of x, twice, instead of x */
   bool gives_sequence; /* y is its length */
+  bool takes_x_twice;
 } seed;
 
 /* clang-format off */
@@ -245,6 +246,7 @@ typedef struct seed {
 #define BODY(...)                     .body = {__VA_ARGS__}
 #define TAKES_SEQUENCE                .takes_sequence = true
 #define GIVES_SEQUENCE                .gives_sequence = true
+#define TAKES_X_TWICE                 .takes_x_twice = true
 #define NUMBER(called, value)         {.name = called, .numbers = {value}}
 #define LIST(called, ...)             {.name = called, NUMBERS_OF(__VA_ARGS__)}
 #define TEXT(called, value)           {.name = called, .text = value}
@@ -497,6 +499,11 @@ static const seed seeds[] = {
   SEED("ConcatFromSequence", 11, X("n", "3"), ATTRIBUTES(NUMBER("axis", 1)), TAKES_SEQUENCE),
   SEED("SequenceMap", 17, X("n", "3"), TAKES_SEQUENCE, GIVES_SEQUENCE,
        BODY(.in = {"e"}, .read = {"e", "e"}, .out = {"t"})),
+  SEED("StringConcat", 20, OF(ONNX_TYPE_STRING), X("n"), TAKES_X_TWICE),
+  SEED("StringSplit", 20, OF(ONNX_TYPE_STRING), X("n"), ATTRIBUTES(TEXT("delimiter", ","))),
+  SEED("StringNormalizer", 10, OF(ONNX_TYPE_STRING), X("n"),
+       ATTRIBUTES(TEXT("case_change_action", "LOWER"))),
+  SEED("RegexFullMatch", 20, OF(ONNX_TYPE_STRING), X("n"), ATTRIBUTES(TEXT("pattern", "a|b*"))),
 };
 /* clang-format on */
 
@@ -566,6 +573,7 @@ static void add_model(job *j, const seed *s) {
   if (s->takes_sequence)
     put_node(&graph, "SequenceConstruct", (const char *[]){"x", "x", NULL}, "all", NULL, 0);
   if (*s->x && !s->leaves_x) *input++ = s->takes_sequence ? "all" : "x";
+  if (s->takes_x_twice) *input++ = "x";
   int type = s->type ? s->type : ONNX_TYPE_F32;
   for (size_t i = 0; i < MOST_PARTS; i++)
     if ((*input = put_seed_weight(&graph, names[i], type, &s->weights[i]))) input++;

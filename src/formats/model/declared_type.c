@@ -52,7 +52,8 @@ const char *declared_type_text(arena *a, const onnx_type *t) {
 bool declared_type_fits(const onnx_type *t, const tn_port *port) {
   const tn_shape *shape = &port->type.shape;
   if (t->kind != ONNX_TYPE_TENSOR) return true;
-  if (t->dtype != ONNX_UNDEFINED && t->dtype != (int32_t)port->type.dtype) return false;
+  int32_t dtype = port->is_string ? ONNX_STRING : (int32_t)port->type.dtype;
+  if (t->dtype != ONNX_UNDEFINED && t->dtype != dtype) return false;
   if (!t->has_shape) return true;
   bool fits = (int64_t)t->dims.n == shape->rank;
   for (size_t i = 0; fits && i < t->dims.n; i++)
@@ -61,7 +62,8 @@ bool declared_type_fits(const onnx_type *t, const tn_port *port) {
 }
 
 onnx_type declared_type_of_port(arena *a, const tn_port *port) {
-  onnx_type t = {.kind = ONNX_TYPE_TENSOR, .dtype = (int32_t)port->type.dtype, .has_shape = true};
+  onnx_type t = {.kind = ONNX_TYPE_TENSOR, .has_shape = true};
+  t.dtype = port->is_string ? ONNX_STRING : (int32_t)port->type.dtype;
   for (int32_t i = 0; i < port->type.shape.rank; i++) {
     bool is_named = strcmp(port->sizes[i], "…") != 0;
     vec_push(a, &t.dims, (onnx_dim){port->type.shape.size[i], is_named ? port->sizes[i] : NULL});

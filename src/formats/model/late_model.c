@@ -41,8 +41,9 @@ static void copy_sizes(const model_opening *j) {
   m->n_sizes = j->n;
 }
 
-/** The declared type of an output, or VOID. */
+/** The declared type of an output, of strings that of their numbers, or VOID. */
 static dtype declared_dtype(const onnx_value *v) {
+  if (v->type.kind == ONNX_TYPE_TENSOR && v->type.dtype == ONNX_STRING) return DT_I64;
   bool is_data = v->type.kind == ONNX_TYPE_TENSOR && dtype_is_data((dtype)v->type.dtype);
   return is_data ? (dtype)v->type.dtype : DT_VOID;
 }
@@ -65,6 +66,7 @@ static tn_port declared_port(const tn_model *m, size_t i) {
   dtype t = declared_dtype(v);
   bool has_rank = t != DT_VOID && v->type.has_shape && v->type.dims.n <= TN_MAX_RANK;
   tn_port port = {.size = sizeof port, .name = v->name};
+  port.is_string = v->type.kind == ONNX_TYPE_TENSOR && v->type.dtype == ONNX_STRING;
   port.type.dtype = t == DT_VOID ? TN_UNDEFINED : (tn_dtype)t;
   port.type.shape.rank = has_rank ? (int32_t)v->type.dims.n : -1;
   for (int32_t k = 0; k < port.type.shape.rank; k++) {

@@ -203,6 +203,7 @@ tn_status tn_model_port(const tn_model *m, tn_port_kind kind, size_t i, tn_port 
     found.max[k] = x->dims[k]->hi;
     found.variable[k] = m->graph.size_numbers[i][k];
   }
+  found.is_string = m->graph.is_string[i];
   found.is_deciding = kind == TN_PORT_INPUT && m->graph.is_late && m->graph.deciding[i];
   diag unreported = {0};
   return descriptor_write(&unreported, port, &found, sizeof found, "tn_port");
@@ -219,6 +220,20 @@ int64_t tn_model_length(const tn_model *m, const char *output) {
 const char *tn_model_data_file(const tn_model *m, size_t i) {
   const onnx_model *onnx = m ? m->data->onnx : NULL;
   return onnx && i < onnx->external_paths.n ? onnx->external_paths.at[i] : NULL;
+}
+
+/* Strings. */
+
+tn_status tn_model_string_number(tn_model *m, const char *text, size_t bytes, int64_t *number) {
+  if (!m || !number || (!text && bytes)) return TN_ERR_ARGUMENT;
+  int64_t found = string_table_add(m->data->strings, text, bytes);
+  if (found < 0) return TN_ERR_MEMORY;
+  *number = found;
+  return TN_OK;
+}
+
+const char *tn_model_string(const tn_model *m, int64_t number, size_t *bytes) {
+  return m ? string_table_get(m->data->strings, number, bytes) : NULL;
 }
 
 /* Models as operations. */
@@ -302,6 +317,10 @@ static void apply_model(builder *b, const value in[], size_t n, const void *opti
         b->diag, TN_ERR_UNSUPPORTED,
         "%.400s cannot be part of an expression: the values of its inputs decide on its shapes",
         m->data->title);
+  if (m->graph.host)
+    diag_raise(b->diag, TN_ERR_UNSUPPORTED,
+               "%.400s cannot be part of an expression: the host computes steps of it",
+               m->data->title);
   if (n != m->graph.n_inputs || n_out != m->graph.n_outputs)
     diag_raise(b->diag, TN_ERR_ARGUMENT,
                "%.400s has %zu inputs and %zu outputs, but the call has %zu and %zu",

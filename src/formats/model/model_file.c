@@ -50,7 +50,9 @@ tn_status model_file_open(model_file **out, const char *path, const char *name, 
   atomic_init(&made->count, 1);
   made->mem = m;
   arena_init(&made->arena, m, &made->diag);
-  tn_status s = path ? TN_OK : copy_bytes(made, data, bytes);
+  made->strings = string_table_open(m);
+  tn_status s = made->strings ? TN_OK : diag_set(&made->diag, TN_ERR_MEMORY, "out of memory");
+  if (s == TN_OK && !path) s = copy_bytes(made, data, bytes);
   model_read r = {made, path, name, folder, access};
   if (s == TN_OK) s = diag_catch(&made->diag, read_body, &r);
   if (s == TN_OK) {
@@ -65,6 +67,7 @@ tn_status model_file_open(model_file **out, const char *path, const char *name, 
 void model_file_release(model_file *m) {
   if (!m || atomic_fetch_sub_explicit(&m->count, 1, memory_order_acq_rel) > 1) return;
   onnx_model_unmap(m->onnx);
+  string_table_free(m->strings);
   arena_free(&m->arena);
   mem_free(m->mem, m->bytes, m->n_bytes);
   mem_free(m->mem, m, sizeof *m);

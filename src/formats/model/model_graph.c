@@ -132,6 +132,7 @@ static const node *add_weight(void *user, const onnx_tensor *t, dtype type, size
 static void add_port(model_import *j, size_t i, const importer_port *p) {
   model_graph *g = j->g;
   g->names[i] = arena_printf(g->arena, "%s", p->port->name);
+  g->is_string[i] = p->is_string;
   j->nodes[i] = p->node;
   builder b = {.arena = g->arena, .diag = j->d};
   for (size_t k = 0; k < p->node->rank && k < TN_MAX_RANK; k++)
@@ -144,6 +145,7 @@ static void add_ports(model_import *j) {
   size_t n = im->inputs.n + im->outputs.n;
   g->names = arena_calloc(g->arena, n + 1, sizeof *g->names);
   g->nodes = arena_calloc(g->arena, n + 1, sizeof *g->nodes);
+  g->is_string = arena_calloc(g->arena, n + 1, sizeof *g->is_string);
   g->sizes = arena_calloc(g->arena, n + 1, sizeof *g->sizes);
   g->size_numbers = arena_calloc(g->arena, n + 1, sizeof *g->size_numbers);
   j->nodes = arena_calloc(&j->work, n + 1, sizeof *j->nodes);
@@ -255,6 +257,7 @@ static void import_nodes(void *arg) {
 /** Prepares an import of the file. */
 static void init_importer(model_import *j, import *im) {
   im->b = (builder){.ir = j->ir, .arena = &j->work, .diag = j->d};
+  im->host = j->g->host;
   im->callbacks = (importer_callbacks){add_input, add_weight, j};
   im->size_constraints = j->request->sizes;
   im->n_size_constraints = j->request->n_sizes;
@@ -345,14 +348,19 @@ tn_status model_graph_import(model_graph *g, model_graph_request *request, diag 
   g->arena->diag = d;
   j.ir = ir_new(request->mem, d, false);
   g->ir = ir_new(request->mem, d, false);
+  g->host = host_steps_open(request->mem, request->file->strings, d);
   arena_init(&j.work, request->mem, d);
-  tn_status s =
-      j.ir && g->ir ? diag_catch(d, import_body, &j) : diag_set(d, TN_ERR_MEMORY, "out of memory");
+  tn_status s = j.ir && g->ir && g->host ? diag_catch(d, import_body, &j)
+                                         : diag_set(d, TN_ERR_MEMORY, "out of memory");
   request->blames_sizes = s != TN_OK && j.importer.blames_sizes;
   for (size_t i = 0; i < j.made.n; i++)
     if (j.made.at[i].memory) buffer_release(j.made.at[i].memory);
   ir_free(j.ir);
   arena_free(&j.work);
+  if (g->host && !g->host->all.n) {
+    host_steps_release(g->host);
+    g->host = NULL;
+  }
   g->arena->diag = before;
   return s;
 }
@@ -361,9 +369,23 @@ void model_graph_free(model_graph *g) {
   for (size_t i = 0; i < g->n_buffers; i++)
     if (g->buffers[i].memory) buffer_release(g->buffers[i].memory);
   ir_free(g->ir);
+  host_steps_release(g->host);
 }
 
 /* Plans. */
+
+static tn_status call_host(void *user, const executable_call *c, tn_failure *failure) {
+  const host_arrays a = {c->n_inputs, c->data, c->bytes};
+  return host_steps_run(user, c->uid, &a, failure);
+}
+
+static void release_host(void *user) { host_steps_release(user); }
+
+/** The steps of the host, with a reference for the plan. */
+static executable_host host_of_graph(const model_graph *g) {
+  if (!g->host) return (executable_host){0};
+  return (executable_host){call_host, release_host, host_steps_retain(g->host)};
+}
 
 static plan_source source_of_buffer(void *user, const node *buffer) {
   const model_graph *g = user;
@@ -402,5 +424,6 @@ plan_graph model_graph_of_plan(const model_graph *g, model_file *file) {
                       .folds_constants = true,
                       .source_of = source_of_buffer,
                       .user = (void *)g,
+                      .host = host_of_graph(g),
                       .file = {drop_weight_pages, is_unread, read_weight, release_file, file}};
 }

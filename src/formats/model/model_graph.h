@@ -19,8 +19,9 @@ typedef struct model_file {
   diag diag; /* of the arena */
   arena arena;
   onnx_model *onnx;
-  const char *title; /* in messages: the caller's name or path; if empty, the graph's name */
-  void *bytes;       /* a copy of a model in memory; NULL: a file */
+  const char *title;     /* in messages: the caller's name or path; if empty, the graph's name */
+  string_table *strings; /* of the file's constants, and of runs */
+  void *bytes;           /* a copy of a model in memory; NULL: a file */
   size_t n_bytes;
 } model_file;
 
@@ -52,6 +53,8 @@ typedef struct model_graph {
   node_list order;       /* all nodes in topological order: a walk would mark them */
   model_buffer *buffers; /* by number */
   size_t n_buffers;
+  bool *is_string;      /* likewise: elements are numbers of strings */
+  host_steps *host;     /* NULL: there are none */
   importer_list *lists; /* outputs that are sequences or absent */
   size_t n_lists;
   bool is_late;   /* elements of inputs decide on nodes: the graph has no outputs */

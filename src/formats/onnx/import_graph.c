@@ -202,6 +202,7 @@ static value import_sparse(import *m, const onnx_tensor *t) {
 static value import_constant(import *m, const onnx_tensor *t) {
   if (t->values) return import_sparse(m, t);
   arena *a = m->b.arena;
+  if (t->dtype == ONNX_STRING) return importer_add_strings(m, importer_string_constant(m, t).node);
   dtype type = check_dtype(m, (int)t->dtype, "constant", t->name);
   check_rank(m, "constant", t->name, t->dims.n, WEIGHT_RANK_MAX);
   if (!t->dims.n) importer_load_tensor(m, t);
@@ -265,11 +266,13 @@ static void add_input(graph_import *k, const onnx_value *v) {
   const int64_t *sizes = find_given_sizes(m, v->name);
   for (size_t axis = 0; axis < rank; axis++)
     dims[axis] = sizes ? ix_const(m->b.ir, sizes[axis]) : input_sizes_axis(m, v, axis);
-  dtype t = check_dtype(m, v->type.dtype, "input", v->name);
+  bool is_string = v->type.dtype == ONNX_STRING;
+  dtype t = is_string ? DT_I64 : check_dtype(m, v->type.dtype, "input", v->name);
   const node *n = m->callbacks.input(m->callbacks.user, v->name, t, rank, dims);
-  vec_push(m->b.arena, &m->inputs, (importer_port){v, n});
+  vec_push(m->b.arena, &m->inputs, ((importer_port){v, n, is_string}));
   const onnx_tensor *given = find_given(m, v->name);
   value known = given ? import_constant(m, given) : (value){n, WEAK_NO};
+  if (is_string) known = importer_add_strings(m, known.node);
   define_value(m, v->name, (importer_value){.v = known, .kind = "input"});
   k->input = v;
   check_element_count(m, n);
@@ -357,7 +360,7 @@ static void build_operator(import *m, const onnx_node *n, const value in[], valu
                  .outputs = out};
   check_node(&c, row);
   reset_queries(m);
-  row->build(&c);
+  if (!onnx_build_on_strings(&c, row)) row->build(&c);
 }
 
 /** The outputs that a node's operator may set: all that it has, also those that the node leaves
@@ -523,8 +526,9 @@ static bool is_tensor(const import *m, const char *name) {
 }
 
 static void add_tensor_output(import *m, const onnx_value *port, value v) {
-  check_rank(m, "output", port->name, v.node->rank, TN_MAX_RANK);
-  vec_push(m->b.arena, &m->outputs, (importer_port){port, v.node});
+  const node *numbers = importer_find_strings(m, v), *n = numbers ? numbers : v.node;
+  check_rank(m, "output", port->name, n->rank, TN_MAX_RANK);
+  vec_push(m->b.arena, &m->outputs, ((importer_port){port, n, numbers != NULL}));
 }
 
 /** Adds the tensors of a sequence "y" as the outputs "y[0]" …; of an absent value none. */
@@ -641,7 +645,7 @@ static _Noreturn void fail_unsupported(const import *m, const str *report) {
 /** Forgets all but the weights, which are for each import of the file. */
 static void reset_import(import *m) {
   m->values = m->sizes = (string_map){0};
-  m->axes = m->nonzero = m->sequences = (map){0};
+  m->axes = m->nonzero = m->sequences = m->strings = (map){0};
   m->enclosing.n = m->inputs.n = m->outputs.n = m->lists.n = 0;
   m->call = NULL;
   m->opsets = &m->model->opsets;

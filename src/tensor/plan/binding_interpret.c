@@ -89,6 +89,22 @@ static void write_output(const interpretation *j, size_t i) {
   if (span_write(&span, x->dtype, x->dtype, x->data, (size_t)o->count, d) != TN_OK) diag_rethrow(d);
 }
 
+/** Calls the host function of a CUSTOM node. */
+static tn_status call_host(void *user, const node *n, const interp_array inputs[], size_t n_inputs,
+                           interp_array *result, diag *d) {
+  const interpretation *j = user;
+  const executable_host *host = &j->b->plan->template.host;
+  void **data = arena_alloc(j->a, (n_inputs + 1) * sizeof *data);
+  uint64_t *bytes = arena_alloc(j->a, (n_inputs + 1) * sizeof *bytes);
+  for (size_t i = 0; i <= n_inputs; i++) {
+    const interp_array *x = i < n_inputs ? &inputs[i] : result;
+    data[i] = x->data;
+    bytes[i] = x->bytes;
+  }
+  const executable_call c = {n->ints[0], n->ints[1], n_inputs, data, bytes};
+  return host->call(host->user, &c, &d->failure);
+}
+
 static void interpret(void *arg) {
   interpretation *j = arg;
   const tn_plan *p = j->b->plan;
@@ -101,7 +117,7 @@ static void interpret(void *arg) {
   node_list order = topo_sort(j->a, roots, n, NULL, NULL);
   for (size_t i = 0; i < order.n; i++)
     if (order.at[i]->op == OP_BUFFER) read_buffer(j, order.at[i]);
-  interp_env e = {.buffer = find_array, .user = j};
+  interp_env e = {.buffer = find_array, .custom = t->host.call ? call_host : NULL, .user = j};
   if (interp_tensor(&e, roots, n, j->results, j->a) != TN_OK) diag_rethrow(&j->b->diag);
   for (size_t i = 0; i < n; i++) write_output(j, i);
 }

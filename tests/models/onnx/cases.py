@@ -10,10 +10,10 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-from tenon import DTYPES, NUMPY, Refused
+from tenon import DTYPES, NUMPY, Refused, is_strings
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
-ONNX_TYPE = {np.dtype(t): n for n, t in DTYPES.values()}
+ONNX_TYPE = {np.dtype(t): n for n, t in DTYPES.values()} | {np.dtype(object): TensorProto.STRING}
 RTOL = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12, np.dtype(np.float16): 1e-2,
         BF16: 1e-2}
 RUNTIME_OPSET = 26  # newest opset of this ONNX Runtime
@@ -181,6 +181,8 @@ class Reference:
 
 def differs(actual, expected, terms):
     """Returns why two arrays differ; None if they do not."""
+    if is_strings(expected):
+        expected = expected.astype(object)
     if actual.dtype != expected.dtype or actual.shape != expected.shape:
         return (f"it is {actual.dtype}{list(actual.shape)}, not "
                 f"{expected.dtype}{list(expected.shape)}")

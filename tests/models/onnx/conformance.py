@@ -23,7 +23,7 @@ import onnx.backend.test.loader as loader
 from onnx import numpy_helper
 from onnx.backend.test.runner import Runner
 
-from tenon import NUMBER, Library, Refused
+from tenon import NUMBER, Library, Refused, is_strings
 
 PASSED, FAILED, NOT_COMPARABLE, SKIPPED = OUTCOMES = ["passed", "failed", "not comparable", "skipped"]
 COLLECTIONS = ["node", "simple", "pytorch-converted", "pytorch-operator", "light"]
@@ -159,6 +159,8 @@ def difference(actual, expected, case):
         return "it is no tensor"
     if actual.shape != expected.shape:
         return f"the shape is {list(actual.shape)}, not {list(expected.shape)}"
+    if is_strings(expected):
+        return difference_of_strings(actual, expected)
     if actual.dtype != expected.dtype:
         return f"the type is {actual.dtype}, not {expected.dtype}"
     if not is_inexact(expected.dtype):
@@ -170,6 +172,14 @@ def difference(actual, expected, case):
         fits = np.isclose(*wide, rtol=rtol, atol=case.source.atol, equal_nan=True)
     wrong = np.count_nonzero(~fits)
     return f"{wrong} of {expected.size} values are wrong" if wrong else ""
+
+
+def difference_of_strings(actual, expected):
+    if not is_strings(actual):
+        return f"the type is {actual.dtype}, not strings"
+    wrong = sum(a != (e.decode() if isinstance(e, bytes) else e)
+                for a, e in zip(actual.flat, expected.flat))
+    return f"{wrong} of {expected.size} strings are wrong" if wrong else ""
 
 
 def difference_of_lists(actual, expected, case):
@@ -191,12 +201,18 @@ def corrupted(expected):
             yield from (expected[:i] + [y] + expected[i + 1:] for y in corrupted(x))
         return
     yield expected[None]
-    yield expected.astype(np.int16 if expected.dtype == np.int8 else np.int8)
+    if is_strings(expected):
+        yield np.zeros(expected.shape, np.int64)
+    else:
+        yield expected.astype(np.int16 if expected.dtype == np.int8 else np.int8)
     if not expected.size:
         return
     other = np.array(expected, copy=True).reshape(-1)
     at = other.size // 2
-    if other.dtype == np.bool_:
+    if is_strings(expected):
+        other = other.astype(object)
+        other[at] = "another"
+    elif other.dtype == np.bool_:
         other[at] = not other[at]
     elif is_inexact(other.dtype):
         v = float(other[at])
@@ -247,7 +263,7 @@ def run_tenon(folder, model, inputs, outputs, sets):
     for given, _ in sets:
         given = dict(zip(inputs, given))
         for name, x in ports_of(given):
-            if x.dtype not in NUMBER:
+            if x.dtype not in NUMBER and not is_strings(x):
                 raise Refused(3, f"an input of type {x.dtype}")
         values, lists = settled(model, given)
         if loaded is None or values or lists:

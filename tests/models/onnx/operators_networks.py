@@ -198,6 +198,8 @@ def constant(version, rng):
         for shape in ((2, 3), (), (1,), (0, 2)):
             yield made(f"{t}{shape}", value=numpy_helper.from_array(some(rng, shape, t)))
     if version >= 12:
+        yield made("string", value_string="äb")
+        yield made("strings", value_strings=["", "c d"])
         yield made("int", value_int=-7)
         yield made("float", value_float=2.5)
         yield made("ints", value_ints=[3, -1, 2])

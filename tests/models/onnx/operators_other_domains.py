@@ -51,6 +51,10 @@ def labels(version, rng):
              keys_floats=[2.5, 1.5], values_int64s=[7, 8])
     yield ml("LabelEncoder", np.array([1.5, 9, 2.5], F32), keys_floats=[2.5, 1.5],
              values_floats=[7.0, 8.0])
+    words = np.array([["b", "a"], ["", "b"]], object)
+    yield ml("LabelEncoder", words, keys_strings=["a", "b"], values_int64s=[5, 6])
+    yield ml("LabelEncoder", words, keys_strings=["a", "b"], values_strings=["x", "y"], default_string="none")
+    yield ml("LabelEncoder", x, keys_int64s=[1, 3, 5], values_strings=["one", "three", ""])
     if version >= 4:
         yield ml("LabelEncoder", np.array([2.5, 1, 7], F64), keys_tensor=numpy_helper.from_array(
             np.array([1.0, 2.5])), values_tensor=numpy_helper.from_array(np.array([4.0, 5.0])),
@@ -65,6 +69,9 @@ def classifier(version, rng):
                   intercepts=[float(v) for v in some(rng, (rows,))],
                   classlabels_ints=[4, 2, 7][:classes], terms=4)
         yield outputs(case, "y", "scores")
+    case = ml("LinearClassifier", some(rng, (5, 4)), coefficients=[float(v) for v in some(rng, (12,))],
+              intercepts=[0.5, 0.25, 1.0], classlabels_strings=["a", "", "c"], terms=4)
+    yield outputs(case, "y", "scores")
 
 
 def regressor(version, rng):
@@ -83,6 +90,7 @@ def normalizer(version, rng):
 def one_hot(version, rng):
     yield ml("OneHotEncoder", np.array([[3, 5], [1, 4]]), cats_int64s=[5, 1, 3], zeros=1)
     yield ml("OneHotEncoder", np.array([3.0, 5, 1], F32), cats_int64s=[5, 1, 3])
+    yield ml("OneHotEncoder", np.array(["c", "a"], object), cats_strings=["a", "b", "c"])
 
 
 def scaler(version, rng):
@@ -150,7 +158,8 @@ def tree_classifier(version, rng):
         case = ml("TreeEnsembleClassifier", x, **nodes, class_treeids=[t for t, _ in leaves],
                   class_nodeids=[n for _, n in leaves], class_ids=ids, post_transform=transform,
                   class_weights=[float(v) for v in weights], terms=4,
-                  classlabels_int64s=[5, 3, 8][:classes])
+                  **({"classlabels_strings": ["x", "", "z"]} if transform == "SOFTMAX" else
+                     {"classlabels_int64s": [5, 3, 8][:classes]}))
         yield outputs(case, "y", "scores")
 
 

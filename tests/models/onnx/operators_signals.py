@@ -95,6 +95,9 @@ def words(version, rng):
               ngram_indexes=[3, 0, 5, 1], min_gram_length=1, max_gram_length=3, max_skip_count=1,
               mode="TF")
     yield made(x[:, :1], 1, 2, 1)
+    yield one("TfIdfVectorizer", np.array([["a", "b", "a"], ["", "a", "b"]], object), mode="TF",
+              pool_strings=["a", "", "a", "b", "b", "a"], ngram_counts=[0, 2], ngram_indexes=[0, 1, 2, 3],
+              min_gram_length=1, max_gram_length=2, max_skip_count=0)
 
 
 OPERATORS = {"DFT": fourier, "STFT": short_fourier, "MelWeightMatrix": mel_weights,

@@ -17,7 +17,8 @@ INPUT, OUTPUT = 0, 1
 class Port(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("type", Type),
                 ("sizes", ctypes.c_char_p * MAX_RANK), ("min", ctypes.c_int64 * MAX_RANK),
-                ("max", ctypes.c_int64 * MAX_RANK)]
+                ("max", ctypes.c_int64 * MAX_RANK), ("variable", ctypes.c_int32 * MAX_RANK),
+                ("is_deciding", ctypes.c_bool), ("is_string", ctypes.c_bool)]
 
 
 class ModelSize(ctypes.Structure):
@@ -45,8 +46,12 @@ class ModelDesc(ctypes.Structure):
                 ("lists", ctypes.POINTER(InputList)), ("n_lists", ctypes.c_size_t)]
 
 
+def is_strings(array):
+    return array.dtype.kind in "OUS"
+
+
 def type_of(array):
-    return Type(NUMBER[array.dtype], as_shape(array.shape))
+    return Type(NUMBER[np.dtype(np.int64) if is_strings(array) else array.dtype], as_shape(array.shape))
 
 
 def input_list(name, arrays):
@@ -86,6 +91,8 @@ class Library(Tenon):
         self.declare("model_bind", [p, p])
         self.declare("model_port", [p, ctypes.c_int, size, p])
         self.declare("model_length", [p, text], ctypes.c_int64)
+        self.declare("model_string_number", [p, text, size, p])
+        self.declare("model_string", [p, ctypes.c_int64, p], p)
         self.declare("binding_input", [p, text, Shape, ctypes.c_int, p, size])
         self.declare("binding_run", [p])
         self.declare("binding_type", [p, text], Type)
@@ -138,6 +145,32 @@ class Model:
             found.append((port.name.decode(), NUMPY.get(port.type.dtype), sizes))
         return found
 
+    def string_ports(self, kind):
+        """Returns the names of the ports whose elements are numbers of strings."""
+        found, port, i = set(), Port(size=ctypes.sizeof(Port)), 0
+        while self.lib.tn_model_port(self.handle, kind, i, ctypes.byref(port)) == 0:
+            found |= {port.name.decode()} if port.is_string else set()
+            i += 1
+        return found
+
+    def numbers_of(self, array):
+        """Returns the numbers of strings."""
+        number, made = ctypes.c_int64(), np.zeros(array.shape, np.int64)
+        for at, text in np.ndenumerate(array):
+            text = text if isinstance(text, bytes) else text.encode()
+            s = self.lib.tn_model_string_number(self.handle, text, len(text), ctypes.byref(number))
+            assert s == 0, s
+            made[at] = number.value
+        return made
+
+    def strings_of(self, numbers):
+        n, made = ctypes.c_size_t(), np.empty(numbers.shape, object)
+        for at, number in np.ndenumerate(numbers):
+            text = self.lib.tn_model_string(self.handle, int(number), ctypes.byref(n))
+            assert text, f"{number} is no string"
+            made[at] = ctypes.string_at(text, n.value).decode()
+        return made
+
     def length(self, output):
         """Returns tn_model_length."""
         return self.lib.tn_model_length(self.handle, output.encode())
@@ -171,7 +204,8 @@ class Model:
 
 class Binding:
     def __init__(self, model, handle):
-        self.lib, self.handle = model.lib, handle
+        self.model, self.lib, self.handle = model, model.lib, handle
+        self.strings = model.string_ports(OUTPUT)
         self.outputs = [name for name, _, _ in model.ports(OUTPUT)]
         self.held = {}
 
@@ -180,6 +214,7 @@ class Binding:
             raise Refused(status, self.lib.tn_binding_message(self.handle).decode())
 
     def give(self, name, array, bytes_given=None):
+        array = self.model.numbers_of(array) if is_strings(array) else array
         array = self.held[name] = np.array(array, order="C", copy=True)
         return self.lib.tn_binding_input(
             self.handle, name.encode(), as_shape(array.shape), NUMBER[array.dtype],
@@ -196,7 +231,7 @@ class Binding:
         out = np.zeros(tuple(t.shape.size[:t.shape.rank]), NUMPY[t.dtype])
         self.check(self.lib.tn_binding_read(self.handle, name.encode(), t.dtype, out.ctypes.data,
                                             out.nbytes))
-        return out
+        return self.model.strings_of(out) if name in self.strings else out
 
     def free(self):
         self.lib.tn_binding_free(self.handle)

@@ -35,6 +35,7 @@ import operators_random
 import operators_recurrent
 import operators_sampling
 import operators_sequences
+import operators_strings
 import operators_signals
 from cases import Case, In, Runner, const, domain_of, model_of, one, own_name
 from operators import F32, chains, some
@@ -50,7 +51,8 @@ LANGUAGE = (operators_elementwise.OPERATORS | operators_indexing.OPERATORS |
             operators_loops.OPERATORS | operators_losses.OPERATORS |
             operators_quantized.OPERATORS | operators_sampling.OPERATORS |
             operators_signals.OPERATORS | operators_random.OPERATORS |
-            operators_other_domains.OPERATORS | operators_sequences.OPERATORS)  # test_ops_language.py
+            operators_other_domains.OPERATORS | operators_sequences.OPERATORS |
+            operators_strings.OPERATORS)  # test_ops_language.py
 OPERATORS = operators.OPERATORS | LANGUAGE
 
 

@@ -45,6 +45,7 @@ static inline void put_message(bytes *b, unsigned field, const bytes *m) {
 enum {
   ONNX_TYPE_F32 = 1,
   ONNX_TYPE_U8 = 2,
+  ONNX_TYPE_STRING = 8,
   ONNX_TYPE_I32 = 6,
   ONNX_TYPE_I64 = 7,
   ONNX_TYPE_BOOL = 9

@@ -6,9 +6,10 @@
 
 #include "base/map.h"
 #include "base/str.h"
+#include "formats/host/host_steps.h"
 #include "formats/onnx/file/onnx_file.h"
 #include "ir/core/topo_sort.h"
-#include "tensor/context/builder.h"
+#include "tensor/context/shape.h"
 
 #include <tenon/model.h>
 
@@ -34,6 +35,7 @@ typedef struct importer_sizes {
 typedef struct importer_port {
   const onnx_value *port; /* as the file declares it */
   const node *node;       /* the BUFFER of an input, the value of an output */
+  bool is_string;         /* its elements are numbers of strings */
 } importer_port;
 
 /** An output that is a sequence, the tensors of which are ports, or absent. */
@@ -74,6 +76,8 @@ typedef struct import {
   map weights;                      /* BUFFER of a weight → onnx_tensor */
   map weights_by_data;              /* address of a weight's data → its BUFFER */
   map sequences;                    /* handle of a sequence → importer_sequence */
+  map strings;                      /* handle of a tensor of strings → their numbers, a node */
+  host_steps *host;                 /* steps that the host computes, and the table of strings */
   map nonzero;                      /* varying sizes that must not be 0 when the model runs */
   string_map least;   /* varying size → its minimum, which operators have raised (intptr_t) */
   string_map bounded; /* varying sizes of which the caller gave a minimum */
@@ -201,8 +205,39 @@ const importer_sequence *onnx_sequence_input(const onnx_call *c, size_t i);
 value onnx_sequence(onnx_call *c, const value at[], size_t n);
 /** An optional value that is absent. */
 value onnx_absent_optional(onnx_call *c);
-/** An input that may be a sequence. */
+/** An input that may be a sequence, or a tensor of strings. */
 value onnx_any_input(const onnx_call *c, size_t i);
+
+/* Tensors of strings are tensors of their numbers in the model's table. A value of one is a handle
+   that is no tensor, so that no operator takes the numbers for integers. */
+
+/** The numbers (i64) of a tensor of strings; NULL: the value is no such. */
+const node *importer_find_strings(const import *m, value v);
+/** The handle of numbers. */
+value importer_add_strings(import *m, const node *numbers);
+/** The number of a string; raises without memory. */
+int64_t importer_string_number(import *m, const onnx_bytes *text);
+/** The numbers of a constant tensor of strings. */
+value importer_string_constant(import *m, const onnx_tensor *t);
+
+bool onnx_is_string_input(const onnx_call *c, size_t i);
+/** The numbers of an input of strings; raises if it is none. */
+value onnx_string_input(const onnx_call *c, size_t i);
+/** A tensor of strings of these numbers. */
+value onnx_strings(onnx_call *c, value numbers);
+/** The numbers of the strings of an attribute, as a vector; NULL if it is absent. */
+int64_t *onnx_string_numbers(onnx_call *c, const char *name, size_t *n);
+value onnx_string_vector(onnx_call *c, const char *name);
+
+/** Builds an operator that moves elements, or compares them, for inputs of strings; false: it does
+    not take them. */
+bool onnx_build_on_strings(onnx_call *c, const onnx_op *row);
+
+/** The result of a step of the host, which gets inputs that are present, in their order. */
+value onnx_host_step(onnx_call *c, host_step step, const value in[], size_t n, dtype t,
+                     const sizes *s);
+/** A size that an i64 of rank 0 has, from `min` to `most`. */
+const node *onnx_computed_size(onnx_call *c, const node *x, int64_t min, int64_t most);
 
 /** An input of one element, as a scalar. */
 value onnx_scalar_input(onnx_call *c, size_t i);

@@ -41,6 +41,9 @@ value onnx_any_input(const onnx_call *c, size_t i) {
 
 value onnx_input(const onnx_call *c, size_t i) {
   value v = onnx_any_input(c, i);
+  if (importer_find_strings(c->m, v))
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "input '%.200s' is a tensor of strings",
+              c->node->inputs.at[i]);
   if (importer_find_sequence(c->m, v))
     onnx_fail(c, TN_ERR_UNSUPPORTED, "input '%.200s' is a sequence or an absent optional value",
               c->node->inputs.at[i]);

@@ -12,6 +12,11 @@ static value constant_vector(onnx_call *c, onnx_dtype t, const void *data, size_
   return onnx_constant_tensor(c, arena_copy(onnx_builder(c)->arena, &list, sizeof list));
 }
 
+static value string_vector(onnx_call *c, const char *name) {
+  value v = onnx_string_vector(c, name);
+  return v.node ? v : constant_vector(c, ONNX_I64, "", 0, sizeof(int64_t));
+}
+
 void onnx_Constant(onnx_call *c) {
   builder *b = onnx_builder(c);
   const onnx_attribute *a = c->node->attributes.at;
@@ -28,6 +33,11 @@ void onnx_Constant(onnx_call *c) {
     break;
   case ONNX_ATTRIBUTE_FLOATS:
     c->outputs[0] = constant_vector(c, ONNX_F32, a->floats.at, a->floats.n, sizeof *a->floats.at);
+    break;
+  case ONNX_ATTRIBUTE_STRINGS: c->outputs[0] = onnx_strings(c, string_vector(c, a->name)); break;
+  case ONNX_ATTRIBUTE_STRING:
+    c->outputs[0] =
+        onnx_strings(c, value_of(ir_const_int(b->ir, DT_I64, importer_string_number(c->m, &a->s))));
     break;
   default: onnx_fail(c, TN_ERR_UNSUPPORTED, "attribute '%s' is not supported", a->name);
   }

@@ -1,6 +1,5 @@
 /* ONNX's operators of classical machine learning that prepare features: ArrayFeatureExtractor,
-   Binarizer, FeatureVectorizer, Imputer, LabelEncoder, Normalizer, OneHotEncoder, Scaler. Texts are
-   not supported. */
+   Binarizer, FeatureVectorizer, Imputer, LabelEncoder, Normalizer, OneHotEncoder, Scaler. */
 #include "formats/onnx/ops/enum_attribute.h"
 #include "formats/onnx/ops/onnx_builders.h"
 #include "formats/onnx/ops/onnx_ml_attributes.h"
@@ -8,6 +7,7 @@
 #include "tensor/ops/axes_and_broadcasting.h"
 
 #include <math.h>
+#include <string.h>
 
 static const tn_axes last_axis = {.count = 1, .axis = {-1}};
 
@@ -23,10 +23,10 @@ value onnx_ml_ints(onnx_call *c, const char *name) {
   return onnx_computed_tensor(c, DT_I64, l->at, l->n, 0);
 }
 
-void onnx_ml_refuse_texts(const onnx_call *c, const char *name) {
-  const onnx_attribute *a = onnx_find_attribute(c, name, ONNX_ATTRIBUTE_STRINGS);
-  if (a && a->strings.n)
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "texts, as those of attribute '%s', are not supported", name);
+value onnx_ml_class_labels(onnx_call *c, const char *ints, bool *are_strings) {
+  value strings = onnx_string_vector(c, "classlabels_strings");
+  *are_strings = strings.node != NULL;
+  return strings.node ? strings : onnx_ml_ints(c, ints);
 }
 
 value onnx_ml_features(onnx_call *c, size_t input) {
@@ -127,10 +127,11 @@ void onnx_ml_FeatureVectorizer(onnx_call *c) {
 /** 1 at the place of the element's category; all 0 for none, even if `zeros` is not set. */
 void onnx_ml_OneHotEncoder(onnx_call *c) {
   builder *b = onnx_builder(c);
-  value x = onnx_input(c, 0);
-  onnx_ml_refuse_texts(c, "cats_strings");
-  value categories = onnx_ml_ints(c, "cats_int64s");
-  if (!categories.node) onnx_fail(c, TN_ERR_FORMAT, "attribute 'cats_int64s' has no entries");
+  bool is_string = onnx_is_string_input(c, 0);
+  value x = is_string ? onnx_string_input(c, 0) : onnx_input(c, 0);
+  const char *name = is_string ? "cats_strings" : "cats_int64s";
+  value categories = is_string ? onnx_string_vector(c, name) : onnx_ml_ints(c, name);
+  if (!categories.node) onnx_fail(c, TN_ERR_FORMAT, "attribute '%s' has no entries", name);
   if (!onnx_int_attribute(c, "zeros", 1))
     onnx_fail(c, TN_ERR_UNSUPPORTED, "zeros is 0, so an unknown category would be an error");
   if (dtype_is_float((dtype)x.node->dtype)) x = build_trunc(b, x);
@@ -140,26 +141,56 @@ void onnx_ml_OneHotEncoder(onnx_call *c) {
 
 /* LabelEncoder: the value of the element's key. */
 
-/** A list of keys or values: attribute prefix_tensor, prefix_int64s or prefix_floats. */
-static value read_labels(onnx_call *c, const char *const names[3]) {
-  const onnx_tensor *t =
-      onnx_has_attribute(c, names[0]) ? onnx_tensor_attribute(c, names[0]) : NULL;
-  if (t) return onnx_constant_tensor(c, t);
-  value ints = onnx_ml_ints(c, names[1]);
-  return ints.node ? ints : onnx_ml_floats(c, names[2]);
+/** Keys or values, of strings their numbers. */
+typedef struct labels {
+  value list;
+  bool are_strings;
+} labels;
+
+/** A constant; of strings their numbers. */
+static value constant_labels(onnx_call *c, const onnx_tensor *t, bool *are_strings) {
+  *are_strings = t->dtype == ONNX_STRING;
+  return *are_strings ? importer_string_constant(c->m, t) : onnx_constant_tensor(c, t);
 }
 
-/** The default value, which stands for elements that equal no key, as type t. */
-static value read_default(onnx_call *c, dtype t) {
+/** A list of keys or values: attribute prefix_tensor, prefix_int64s, prefix_floats or
+    prefix_strings. */
+static labels read_labels(onnx_call *c, const char *const names[4]) {
+  labels l = {0};
+  const onnx_tensor *t =
+      onnx_has_attribute(c, names[0]) ? onnx_tensor_attribute(c, names[0]) : NULL;
+  if (t)
+    l.list = constant_labels(c, t, &l.are_strings);
+  else if (onnx_has_attribute(c, names[3]))
+    l = (labels){onnx_string_vector(c, names[3]), true};
+  else if ((l.list = onnx_ml_ints(c, names[1])).node == NULL)
+    l.list = onnx_ml_floats(c, names[2]);
+  return l;
+}
+
+static value default_string(onnx_call *c) {
+  const char *text = onnx_string_attribute(c, "default_string", "_Unused");
+  int64_t number = importer_string_number(c->m, &(onnx_bytes){text, strlen(text)});
+  return build_cast(onnx_builder(c), build_int(onnx_builder(c), number), DT_I64);
+}
+
+/** The default value, which stands for elements that equal no key, of the type of the values. */
+static value read_default(onnx_call *c, const labels *values) {
   builder *b = onnx_builder(c);
+  dtype t = (dtype)values->list.node->dtype;
+  bool is_string;
   if (onnx_has_attribute(c, "default_tensor")) {
     const onnx_tensor *given = onnx_tensor_attribute(c, "default_tensor");
     if (given->elements != 1)
       onnx_fail(c, TN_ERR_FORMAT, "default_tensor has %zu elements, expected 1", given->elements);
     onnx_tensor scalar = *given;
     scalar.dims.n = 0;
-    return onnx_constant_tensor(c, &scalar);
+    value v = constant_labels(c, &scalar, &is_string);
+    if (is_string != values->are_strings)
+      onnx_fail(c, TN_ERR_DTYPE, "default_tensor is not of the type of the values");
+    return v;
   }
+  if (values->are_strings) return default_string(c);
   value absent = dtype_is_float(t)
                      ? build_num(b, (double)onnx_float_attribute(c, "default_float", -0.0f))
                      : build_int(b, onnx_int_attribute(c, "default_int64", -1));
@@ -167,15 +198,17 @@ static value read_default(onnx_call *c, dtype t) {
 }
 
 void onnx_ml_LabelEncoder(onnx_call *c) {
-  static const char *const keys[] = {"keys_tensor", "keys_int64s", "keys_floats"};
-  static const char *const values[] = {"values_tensor", "values_int64s", "values_floats"};
+  static const char *const keys[] = {"keys_tensor", "keys_int64s", "keys_floats", "keys_strings"};
+  static const char *const values[] = {"values_tensor", "values_int64s", "values_floats",
+                                       "values_strings"};
   builder *b = onnx_builder(c);
-  value x = onnx_input(c, 0);
-  onnx_ml_refuse_texts(c, "keys_strings");
-  onnx_ml_refuse_texts(c, "values_strings");
-  value key = read_labels(c, keys), given = read_labels(c, values);
+  bool is_string = onnx_is_string_input(c, 0);
+  value x = is_string ? onnx_string_input(c, 0) : onnx_input(c, 0);
+  labels of_key = read_labels(c, keys), of_value = read_labels(c, values);
+  value key = of_key.list, given = of_value.list;
   if (!key.node || !given.node || key.node->rank != 1 || given.node->rank != 1 ||
-      key.node->dims[0] != given.node->dims[0] || key.node->dtype != x.node->dtype)
+      key.node->dims[0] != given.node->dims[0] || key.node->dtype != x.node->dtype ||
+      of_key.are_strings != is_string)
     onnx_fail(c, TN_ERR_FORMAT,
               "the keys are not of the input's type, or there is not one value for each");
   x = build_unsqueeze(b, x, last_axis);
@@ -185,6 +218,7 @@ void onnx_ml_LabelEncoder(onnx_call *c) {
         build_logical_or(b, is_key, build_logical_and(b, build_isnan(b, x), build_isnan(b, key)));
   value place = build_argmax(b, build_cast(b, is_key, DT_I32), -1, false);
   value found = build_take(b, given, place, 0);
-  c->outputs[0] = build_where(b, build_any(b, is_key, last_axis, false), found,
-                              read_default(c, (dtype)given.node->dtype));
+  value y =
+      build_where(b, build_any(b, is_key, last_axis, false), found, read_default(c, &of_value));
+  c->outputs[0] = of_value.are_strings ? onnx_strings(c, y) : y;
 }

@@ -9,8 +9,8 @@
 value onnx_ml_floats(onnx_call *c, const char *name);
 value onnx_ml_ints(onnx_call *c, const char *name);
 
-/** Raises if a list of texts has entries. */
-void onnx_ml_refuse_texts(const onnx_call *c, const char *name);
+/** The labels of classes, attribute `ints` or classlabels_strings, whose numbers they are then. */
+value onnx_ml_class_labels(onnx_call *c, const char *ints, bool *are_strings);
 
 /** An input as f64, if it is, or else f32. */
 value onnx_ml_features(onnx_call *c, size_t input);

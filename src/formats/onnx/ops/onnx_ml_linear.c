@@ -50,10 +50,11 @@ void onnx_ml_LinearRegressor(onnx_call *c) {
     without a function that makes probabilities of them, which is refused. */
 void onnx_ml_LinearClassifier(onnx_call *c) {
   builder *b = onnx_builder(c);
-  onnx_ml_refuse_texts(c, "classlabels_strings");
-  value labels = onnx_ml_ints(c, "classlabels_ints"), w = onnx_ml_floats(c, "coefficients");
+  bool are_strings;
+  value labels = onnx_ml_class_labels(c, "classlabels_ints", &are_strings),
+        w = onnx_ml_floats(c, "coefficients");
   const node *x = onnx_input(c, 0).node;
-  if (!labels.node) onnx_fail(c, TN_ERR_FORMAT, "attribute 'classlabels_ints' has no entries");
+  if (!labels.node) onnx_fail(c, TN_ERR_FORMAT, "there are no labels of classes");
   if (!x->rank || !node_is_const(x->dims[x->rank - 1u]) || node_int(x->dims[x->rank - 1u]) < 1 ||
       !w.node)
     onnx_fail(c, TN_ERR_SHAPE, "the number of features, or the coefficients, are not known");
@@ -71,6 +72,7 @@ void onnx_ml_LinearClassifier(onnx_call *c) {
   value y = linear_scores(c, rows);
   if (rows != n) y = build_concat(b, (value[]){build_neg(b, y), y}, 2, 1);
   y = build_cast(b, onnx_ml_post_transform(c, y), DT_F32);
-  c->outputs[0] = build_take(b, labels, build_argmax(b, y, 1, false), 0);
+  value label = build_take(b, labels, build_argmax(b, y, 1, false), 0);
+  c->outputs[0] = are_strings ? onnx_strings(c, label) : label;
   c->outputs[1] = y;
 }

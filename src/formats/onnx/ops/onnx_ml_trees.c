@@ -483,8 +483,8 @@ void onnx_ml_TreeEnsembleClassifier(onnx_call *c) {
   builder *b = onnx_builder(c);
   forest f = {0};
   string_map places = {0};
-  onnx_ml_refuse_texts(c, "classlabels_strings");
-  value labels = onnx_ml_ints(c, "classlabels_int64s");
+  bool are_strings;
+  value labels = onnx_ml_class_labels(c, "classlabels_int64s", &are_strings);
   int64_t classes = labels.node ? node_int(labels.node->dims[0]) : 0;
   if (classes < 2) onnx_fail(c, TN_ERR_UNSUPPORTED, "fewer than 2 classes are not supported");
   read_trees(c, &f, &places);
@@ -495,6 +495,7 @@ void onnx_ml_TreeEnsembleClassifier(onnx_call *c) {
   y = add_base_values(c, &f, y);
   if (has_one_score(c, classes)) y = scores_of_one(c, y);
   y = build_cast(b, onnx_ml_post_transform(c, y), DT_F32);
-  c->outputs[0] = build_take(b, labels, build_argmax(b, y, 1, false), 0);
+  value label = build_take(b, labels, build_argmax(b, y, 1, false), 0);
+  c->outputs[0] = are_strings ? onnx_strings(c, label) : label;
   c->outputs[1] = y;
 }

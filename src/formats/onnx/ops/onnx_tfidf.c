@@ -1,5 +1,5 @@
-/* ONNX TfIdfVectorizer, of integers: how often each n-gram of a pool is in a row, of elements next
-   to each other or with as many between them as are skipped. */
+/* ONNX TfIdfVectorizer, of integers or numbers of strings: how often each n-gram of a pool is in a
+   row, of elements next to each other or with as many between them as are skipped. */
 #include "formats/onnx/ops/enum_attribute.h"
 #include "formats/onnx/ops/onnx_builders.h"
 #include "formats/onnx/ops/onnx_ml_attributes.h"
@@ -23,9 +23,16 @@ static int64_t grams_of_size(const vectorizer *v, size_t size) {
   return (first_element(v, size + 1) - first_element(v, size)) / (int64_t)size;
 }
 
+/** The pool; of strings their numbers. */
+static const onnx_ints *read_pool(onnx_call *c) {
+  onnx_ints *pool = arena_calloc(onnx_builder(c)->arena, 1, sizeof *pool);
+  if (!onnx_is_string_input(c, 0)) return onnx_ints_attribute(c, "pool_int64s");
+  pool->at = onnx_string_numbers(c, "pool_strings", &pool->n);
+  return pool;
+}
+
 static vectorizer read_vectorizer(onnx_call *c, const node *length) {
-  onnx_ml_refuse_texts(c, "pool_strings");
-  vectorizer v = {.pool = onnx_ints_attribute(c, "pool_int64s"),
+  vectorizer v = {.pool = read_pool(c),
                   .counts = onnx_ints_attribute(c, "ngram_counts"),
                   .columns = onnx_ints_attribute(c, "ngram_indexes"),
                   .least = onnx_int_attribute(c, "min_gram_length", 1),
@@ -128,7 +135,7 @@ static void check_grams_differ(onnx_call *c, const vectorizer *v) {
 void onnx_TfIdfVectorizer(onnx_call *c) {
   static const char *const modes[] = {"TF", "IDF", "TFIDF"};
   builder *b = onnx_builder(c);
-  value x = onnx_input(c, 0);
+  value x = onnx_is_string_input(c, 0) ? onnx_string_input(c, 0) : onnx_input(c, 0);
   size_t mode = ENUM_ATTRIBUTE(c, "mode", modes), n = 0, columns;
   bool is_vector = x.node->rank == 1;
   if (x.node->rank != 1 && x.node->rank != 2)
