@@ -433,9 +433,6 @@ REFUSED = {
         model(node("Gemm", "x w", "y"), inputs=ports(("x", FLOAT, [2, 3, 4])),
               weights=[("w", np.ones((2, 3, 4), np.float32))]),
         "ERR_SHAPE", ["'the Gemm'", "'x'", "3 dimensions"]),
-    "a constant of a string": (
-        model(node("Constant", "", "y", value_string="text")), "ERR_UNSUPPORTED",
-        ["'the Constant'", "value_string"]),
     "a constant without a value": (model(node("Constant", "", "y")), "ERR_FORMAT",
                                    ["'the Constant'", "0 attributes"]),
     "a shape of constants below zero": (
