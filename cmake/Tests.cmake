@@ -233,6 +233,9 @@ if(NOT TENON_SANITIZE)   # drivers are not made for sanitizers
     ENVIRONMENT "POCL_DEVICES=pthread pthread")   # two devices of PoCL
   tenon_add_test(random.programs_opencl random random_programs --opencl --seed=${seed})
   tenon_add_test(random.graphs_opencl random random_graphs --opencl --seed=${seed})
+  tenon_add_test(random.graphs_opencl_teams random random_graphs --opencl --seed=${seed})
+  set_property(TEST random.graphs_opencl_teams APPEND PROPERTY
+    ENVIRONMENT "TENON_PAIR=opencl-teams/driver")
   foreach(name queues programs graphs)
     tenon_add_test(random.${name}_cuda random random_${name} --cuda --seed=${seed})
     if(TEST random.${name}_cuda)
@@ -332,7 +335,8 @@ endif()
 
 # Time limits: nine networks, each compiled several times; thousands of one-operator models.
 foreach(name networks.networks networks.opencl onnx.ops random.programs_opencl random.graphs_opencl
-    pairs.opencl random.programs_cuda random.graphs_cuda pairs.cuda cuda.nvrtc)
+    random.graphs_opencl_teams pairs.opencl random.programs_cuda random.graphs_cuda pairs.cuda
+    cuda.nvrtc)
   if(TEST ${name} AND TENON_TEST_SECONDS LESS 900)
     set_tests_properties(${name} PROPERTIES TIMEOUT 900)
   endif()

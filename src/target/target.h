@@ -20,7 +20,14 @@ typedef struct target {
   uint64_t group_bytes;  /* memory that a group shares */
   tn_hardware hardware;  /* as reported: see hardware_with_defaults */
   rule_target rules;     /* ops that are decomposed for it */
+  uint16_t lanes;        /* most of a vector; 0: as many as its bytes hold */
 } target;
+
+/** Lanes of a vector of some bytes. */
+static inline int64_t target_lanes(const target *t, size_t vector_bytes, size_t element_bytes) {
+  int64_t lanes = (int64_t)(vector_bytes / element_bytes);
+  return t->lanes && lanes > t->lanes ? t->lanes : lanes;
+}
 
 /** A bit for each TENSOR_ROW that a target has an instruction for. */
 static inline uint32_t target_rows(const target *t) {

@@ -93,6 +93,7 @@ typedef struct tn_capabilities {
                             kernels run without teams */
   uint32_t warp;         /**< workers of a warp, which may meet by themselves; 0: there are none */
   uint64_t group_bytes;  /**< memory that the workers of a group share */
+  uint32_t max_lanes;    /**< most elements of a vector; 0: as many as vector_bytes hold */
 } tn_capabilities;
 
 /** A variable of a program, with inclusive bounds. */

@@ -164,7 +164,7 @@ void choice_padded_conditions(const choice *c, const node *stage, map *gone) {
 static void vectorise_copy(choice *c, const node *tile, const node *what) {
   const node *last = stage_range(tile)[stage_n_ranges(tile) - 1];
   const node *value = stage_value(tile, 0);
-  int64_t lanes = c->target->vector_bytes / (int64_t)dtype_bytes((dtype)what->dtype);
+  int64_t lanes = target_lanes(c->target, c->target->vector_bytes, dtype_bytes((dtype)what->dtype));
   if (lanes < 2 || value->op != OP_WHERE || node_is_free_in(last, value->src[0])) return;
   if (ix_coefficient(value->src[1]->src[value->src[1]->n_src - 1], last) == 1)
     choice_vectorise_range(c, last, lanes);

@@ -173,7 +173,7 @@ static int64_t lanes_of(const choice *c, const node *binder, const node_list *ne
     size_t bytes = estimate_widest_element(&value, NULL);
     if (bytes > widest) widest = bytes;
   }
-  return (int64_t)(vector_bytes_of(c, binder, nest, range) / widest);
+  return target_lanes(c->target, vector_bytes_of(c, binder, nest, range), widest);
 }
 
 /** The widest vectors that a range of open size likely fills. */

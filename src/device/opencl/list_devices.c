@@ -96,6 +96,7 @@ static void ask_facts(const opencl_api *cl, opencl_facts *k) {
   ASK(CL_DEVICE_GLOBAL_MEM_CACHELINE_SIZE, line_bytes);
   ASK(CL_DEVICE_MAX_COMPUTE_UNITS, units);
   ASK(CL_DEVICE_MAX_WORK_GROUP_SIZE, workers);
+  ASK(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, vector_floats);
   ASK(CL_DEVICE_MAX_PARAMETER_SIZE, parameter_bytes);
   ask(cl, k, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizes, sizeof sizes);
   if (sizes[0] && sizes[0] < k->workers) k->workers = sizes[0];

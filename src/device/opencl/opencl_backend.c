@@ -181,12 +181,13 @@ static void *opencl_host(void *device, void *memory) {
 
 /* ---- */
 
-static const tn_pair pairs[] = {{&opencl_renderer, &opencl_compiler, NULL}};
+static const tn_pair pairs[] = {{&opencl_renderer, &opencl_compiler, NULL},
+                                {&opencl_teams_renderer, &opencl_compiler, NULL}};
 
 const tn_backend opencl_backend = {.size = sizeof opencl_backend,
                                    .name = "OPENCL",
                                    .pairs = pairs,
-                                   .n_pairs = 1,
+                                   .n_pairs = sizeof pairs / sizeof *pairs,
                                    .count = opencl_device_count,
                                    .probe = opencl_probe,
                                    .open = opencl_open,

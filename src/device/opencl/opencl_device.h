@@ -20,7 +20,7 @@ typedef struct opencl_facts {
   uint64_t type;                                 /* CL_DEVICE_TYPE_… */
   uint64_t bytes, buffer_bytes, group_bytes, cache_bytes;
   size_t workers, parameter_bytes;
-  uint32_t units, line_bytes;
+  uint32_t units, line_bytes, vector_floats; /* vector_floats: in the widest vector; 0: none */
   bool has_double, has_subnormals; /* has_subnormals: of f32, else they count as 0 */
   bool is_rounded;                 /* division and root of f32 may be rounded correctly */
 } opencl_facts;
@@ -72,8 +72,8 @@ void opencl_note(const char *text, const void *data, size_t bytes, void *device)
 /** True if the device is lost: it does nothing any more after a notification of the driver's. */
 bool opencl_is_lost(opencl_device *v);
 
-/* The pair opencl/driver, and programs (opencl_program.c). */
-extern const tn_renderer opencl_renderer;
+/* The pairs, and programs (opencl_program.c). */
+extern const tn_renderer opencl_renderer, opencl_teams_renderer;
 extern const tn_compiler opencl_compiler;
 tn_status opencl_load(void *device, const tn_code *code, void **module, tn_failure *f);
 void opencl_unload(void *module);

@@ -1,6 +1,9 @@
-/* The pair opencl/driver: renders kernels as OpenCL C, which the device's driver compiles, and
-   makes programs of the result. Code is the driver's binary, or, where the driver gives none, the
-   source, after two letters: which of both it is, and whether division is the driver's. */
+/* The pairs opencl/driver and opencl-teams/driver: render kernels as OpenCL C, which the device's
+   driver compiles, and make programs of the result. A processor runs the workers of a group one
+   after the other, on a core with vectors and caches of its own, so the first pair divides kernels
+   among threads there, each a group of one worker. The second has groups on any device. Code is the
+   driver's binary, or, where the driver gives none, the source, after two letters: which of both it
+   is, and whether division is the driver's. */
 #include "device/core/output.h"
 #include "device/core/render_source.h"
 #include "device/opencl/opencl_device.h"
@@ -26,17 +29,35 @@ static uint64_t types_of(const opencl_facts *k) {
   return k->has_double ? types : types & ~(UINT64_C(1) << TN_F64);
 }
 
-static tn_status opencl_describe(void *device, const char *limit, tn_capabilities *caps,
-                                 tn_failure *f) {
-  (void)limit, (void)f;
-  const opencl_device *v = device;
-  const opencl_facts *k = &v->facts;
-  snprintf(caps->target, sizeof caps->target, "opencl%s%s%s", k->has_double ? "+double" : "",
-           k->is_rounded ? "+rounded" : "", k->has_subnormals ? "" : "+flush");
-  size_t workers = k->type & CL_DEVICE_TYPE_CPU ? MACHINE_TEAM_WORKERS_CPU : MACHINE_TEAM_WORKERS;
+static bool is_processor(const opencl_facts *k) { return k->type & CL_DEVICE_TYPE_CPU; }
+
+/** Cores with vectors, which share a kernel's units. */
+static void describe_threads(const opencl_facts *k, tn_capabilities *caps) {
+  caps->vector_bytes = k->vector_floats > 1 ? k->vector_floats * (uint32_t)sizeof(float) : 0;
+  caps->registers = caps->vector_bytes < MACHINE_X86_64_V4_VECTOR_BYTES
+                        ? MACHINE_GENERIC_REGISTERS
+                        : MACHINE_X86_64_V4_REGISTERS;
+  caps->threads = true;
+  caps->max_scratch = MACHINE_TEAM_PRIVATE_BYTES;
+}
+
+static void describe_teams(const opencl_facts *k, tn_capabilities *caps) {
+  size_t workers = is_processor(k) ? MACHINE_TEAM_WORKERS_CPU : MACHINE_TEAM_WORKERS;
   caps->team_workers = (uint32_t)(k->workers < workers ? k->workers : workers);
   caps->group_bytes = k->group_bytes;
   caps->max_scratch = MACHINE_TEAM_PRIVATE_BYTES / caps->team_workers;
+}
+
+static void describe(const opencl_device *v, bool has_threads, tn_capabilities *caps) {
+  const opencl_facts *k = &v->facts;
+  if (has_threads)
+    describe_threads(k, caps);
+  else
+    describe_teams(k, caps);
+  snprintf(caps->target, sizeof caps->target, "opencl%s%s%s%s", k->has_double ? "+double" : "",
+           k->is_rounded ? "+rounded" : "", k->has_subnormals ? "" : "+flush",
+           has_threads ? "+threads" : "");
+  caps->max_lanes = c_opencl.most_lanes;
   caps->index32 = true;
   size_t bytes = k->parameter_bytes > LEAST_BYTES ? k->parameter_bytes : LEAST_BYTES;
   if (bytes > MOST_BYTES) bytes = MOST_BYTES;
@@ -45,6 +66,20 @@ static tn_status opencl_describe(void *device, const char *limit, tn_capabilitie
   caps->lacks = v->lacks;
   caps->hardware =
       (tn_hardware){.l3_bytes = k->cache_bytes, .line_bytes = k->line_bytes, .cores = k->units};
+}
+
+static tn_status opencl_describe(void *device, const char *limit, tn_capabilities *caps,
+                                 tn_failure *f) {
+  (void)limit, (void)f;
+  const opencl_device *v = device;
+  describe(v, is_processor(&v->facts), caps);
+  return TN_OK;
+}
+
+static tn_status opencl_describe_teams(void *device, const char *limit, tn_capabilities *caps,
+                                       tn_failure *f) {
+  (void)limit, (void)f;
+  describe(device, false, caps);
   return TN_OK;
 }
 
@@ -79,6 +114,12 @@ const tn_renderer opencl_renderer = {.size = sizeof opencl_renderer,
                                      .describe = opencl_describe,
                                      .render = opencl_render,
                                      .prelude = opencl_prelude};
+
+const tn_renderer opencl_teams_renderer = {.size = sizeof opencl_teams_renderer,
+                                           .name = "opencl-teams",
+                                           .describe = opencl_describe_teams,
+                                           .render = opencl_render,
+                                           .prelude = opencl_prelude};
 
 /* Compiling. */
 

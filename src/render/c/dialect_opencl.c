@@ -98,6 +98,9 @@ static const char prelude[] =
     "  return rounded(0, (exponent >> 1) + 127, (uint)root | (root * root != n));\n"
     "}\n"
     "#endif\n"
+    "#define WHOLE(type) \\\n"
+    "  static inline type divided_##type(type a, type b) { return a / b; } \\\n"
+    "  static inline type root_##type(type a) { return sqrt(a); }\n"
     "#define BY_HALVES(type, half) \\\n"
     "  static inline type divided_##type(type a, type b) { \\\n"
     "    return (type)(divided_##half(a.lo, b.lo), divided_##half(a.hi, b.hi)); \\\n"
@@ -105,11 +108,14 @@ static const char prelude[] =
     "  static inline type root_##type(type a) { \\\n"
     "    return (type)(root_##half(a.lo), root_##half(a.hi)); \\\n"
     "  }\n"
+    "#ifdef ROUNDED\n"
+    "WHOLE(float2) WHOLE(float4) WHOLE(float8) WHOLE(float16)\n"
+    "#else\n"
     "BY_HALVES(float2, float) BY_HALVES(float4, float2)\n"
     "BY_HALVES(float8, float4) BY_HALVES(float16, float8)\n"
+    "#endif\n"
     "#ifdef cl_khr_fp64\n"
-    "BY_HALVES(double2, double) BY_HALVES(double4, double2)\n"
-    "BY_HALVES(double8, double4) BY_HALVES(double16, double8)\n"
+    "WHOLE(double2) WHOLE(double4) WHOLE(double8) WHOLE(double16)\n"
     "#endif\n";
 
 static const c_launch_index indices[] = {{"g0", "get_group_id(0)"},
