@@ -203,6 +203,14 @@ const team_array *team_arrays_find(const team_arrays *t, const node *binder, siz
   return (const team_array *)map_get(&t->arrays, binder) + component;
 }
 
+bool team_differs_along(ir *g, const node *binder, const node *range) {
+  if (node_is_free_in(range, binder)) return true;
+  node_list nodes = topo_sort(ir_arena(g), &binder, 1, NULL, NULL);
+  for (size_t i = 0; i < nodes.n; i++)
+    if (nodes.at[i]->op == OP_STATE && node_is_free_in(nodes.at[i]->src[0], binder)) return true;
+  return false;
+}
+
 storage_space team_array_space(const team_array *a, size_t rank) {
   size_t left = rank - (size_t)__builtin_popcount(a->dropped);
   if (a->widest == KIND_LOCAL) return SPACE_GROUP;

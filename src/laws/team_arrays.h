@@ -35,6 +35,10 @@ team_arrays team_arrays_of(ir *g, const node *sink);
 /** The array of a component of a STAGE or FOLD. */
 const team_array *team_arrays_find(const team_arrays *t, const node *binder, size_t component);
 
+/** True if a binder computes something else for each index of a range around it: it depends on the
+    range, or reads the state of a FOLD that it is inside of, which is each worker's own. */
+bool team_differs_along(ir *g, const node *binder, const node *range);
+
 /** The space of an array with some number of dimensions. */
 storage_space team_array_space(const team_array *a, size_t rank);
 

@@ -63,6 +63,18 @@ static bool is_repeated(const node *const ranges[], size_t n, const node *const 
   return false;
 }
 
+/** True if a digit of a binder is also a range around it, which the binder depends on, or which
+   some workers are left out of. */
+static bool is_around(const check *c, const node *b, const node *const ranges[], size_t n,
+                      const node_list *open) {
+  for (size_t i = 0; i < open->n; i++) {
+    const node *around = open->at[i];
+    if (!is_repeated(ranges, n, &around, 1)) continue;
+    if (!is_uniform(c, around) || team_differs_along(c->g, b, around)) return true;
+  }
+  return false;
+}
+
 /** True if workers share the array of a component of a STAGE or FOLD; false for scalars. */
 static bool is_shared_by_team(const check *c, const node *b, int64_t component) {
   if (component < 0 || (b->op != OP_STAGE && b->op != OP_FOLD)) return false;
@@ -97,7 +109,7 @@ static const char *digits_objection(const check *c, const node *b) {
   const node *const *ranges;
   size_t n = binder_ranges(b, &ranges);
   const node_list *open = map_get(&c->t.open, b);
-  if (is_repeated(ranges, n, ranges, n) || is_repeated(ranges, n, open->at, open->n))
+  if (is_repeated(ranges, n, ranges, n) || is_around(c, b, ranges, n, open))
     return "a digit would be two indices at once";
   bool in_vector = false;
   for (size_t i = 0; i < open->n; i++) in_vector |= range_kind_of(open->at[i]) == KIND_VECTOR;

@@ -145,6 +145,7 @@ static void add_outer_digits(lowering *l, home *h, const node *binder, storage_s
   for (size_t i = 0; i < open->n && space_is_shared(space); i++) {
     range_kind k = range_kind_of(open->at[i]);
     if (k != KIND_WARP && (k != KIND_LOCAL || space != SPACE_GROUP)) continue;
+    if (!team_differs_along(l->g, binder, open->at[i])) continue; /* there is one array for all */
     const team_digit *d = team_digits_find(&l->teams.digits, open->at[i]);
     vec_push(l->a, &h->outer, lower_digit_value(l, d));
     vec_push(l->a, &h->extended, d->extent);

@@ -78,13 +78,21 @@ static bool parts_value(const team_digit *d, const node *stage, size_t value) {
   return false;
 }
 
+/** True if a STAGE runs inside of a digit's range and computes something else for each index. */
+static bool is_open_for(const lowering *l, const team_digit *d, const node *stage,
+                        const node_list *open) {
+  for (size_t i = 0; i < open->n; i++)
+    if (is_among(d, &open->at[i], 1) && team_differs_along(l->g, stage, open->at[i])) return true;
+  return false;
+}
+
 const node *lower_store_once(lowering *l, const node *store, const node *stage, size_t value) {
   const team_digits *t = &l->teams.digits;
   const node *storage = node_storage_root(store->src[0]), *sum = ix_const(l->g, 0);
   const node_list *open = map_get(&l->teams.open, stage);
   for (size_t i = 0; i < t->all.n; i++) {
     const team_digit *d = &t->all.at[i];
-    bool is_parted = parts_value(d, stage, value) || is_among(d, open->at, open->n);
+    bool is_parted = parts_value(d, stage, value) || is_open_for(l, d, stage, open);
     if (!is_parted && is_shared_along(d, storage)) sum = ix_add(l->g, sum, lower_digit_value(l, d));
   }
   if (node_is_bits(sum, 0)) return store;
