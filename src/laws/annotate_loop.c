@@ -125,6 +125,33 @@ static bool owns_elements(ir *g, const node *stage, const node *range) {
   return true;
 }
 
+/** True if all blocks that overlap in a coordinate are groups'. */
+static bool only_groups_overlap(ir *g, const node *stage, const node *x) {
+  node_list order = topo_sort(ir_arena(g), &x, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *block = block_of(stage, order.at[i]);
+    for (uint32_t k = 0; block && k < block->free->n; k++)
+      if (range_kind_of(block->free->at[k]) != KIND_GLOBAL) return false;
+  }
+  return true;
+}
+
+/** True if no two indices of a range write one element of any value, but for those that two groups
+    have in common, where blocks overlap: both store the same value. */
+static bool owns_elements_in_group(ir *g, const node *stage, const node *range) {
+  for (size_t i = 0; i < stage_n_values(stage); i++) {
+    const node *const *coords = stage_coords(stage, i), *apart[IR_MAX_RANK];
+    bool is_apart = false;
+    for (size_t k = 0; k < stage_rank(stage, i); k++) {
+      if (!only_groups_overlap(g, stage, coords[k])) return false;
+      apart[k] = without_overlap(g, stage, coords[k]);
+      is_apart |= is_leading_digit(g, range, apart[k]);
+    }
+    if (!is_apart && !follows(g, stage, i, range, apart)) return false;
+  }
+  return true;
+}
+
 /** True if an extent is a legal number of lanes, or a minimum with one (a block of SPLIT). */
 static bool is_lane_count(const node *extent) {
   for (uint32_t i = 0; i < 2 && extent->op == OP_MIN; i++)
@@ -165,7 +192,11 @@ static const char *digit_objection(laws *l, const node *sink, const node *b, con
   if (kind != KIND_GLOBAL && (extent->hi < 1 || extent->hi > l->workers))
     return "a team has not so many workers";
   if (b->op == OP_FOLD) return NULL;
-  if (!parts_elements(l->g, b, range)) return "two workers would write one element";
+  bool is_apart = parts_elements(l->g, b, range);
+  if (!is_apart && law_find_out(sink, b))
+    is_apart = kind == KIND_GLOBAL ? owns_elements(l->g, b, range)
+                                   : owns_elements_in_group(l->g, b, range);
+  if (!is_apart) return "two workers would write one element";
   return law_in_place_objection(l, sink, b, range_position(stage_range(b), range), 1, true);
 }
 

@@ -324,7 +324,7 @@ static void run_store(program *p, const step *s) {
   if (value->invalid) linear_ill_formed(p, s->n, "stores an invalid address");
   size_t at = checked_address(p, s, (int64_t)*lanes_of(p, address), value->lanes);
   for (unsigned i = 0; i < value->lanes; i++) {
-    if (p->team) team_note_write(p, s, at + i);
+    if (p->team) team_note_write(p, s, at + i, lanes_of(p, value)[i]);
     scalar_store(m->dtype, m->data + (at + i) * dtype_bytes(m->dtype), lanes_of(p, value)[i]);
     if (m->written) m->written[at + i] = 1;
   }

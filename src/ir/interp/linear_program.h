@@ -110,9 +110,10 @@ void linear_free(program *p);
 /** Gives an array that workers share its memory, once for each group or warp. */
 void team_alloc(program *p, storage *m);
 
-/** Notes that a step reads or writes an element; raises if another worker's access is not parted
-    from it by a barrier. */
+/** Notes that a step reads an element, or writes it with some bits; raises if another worker's
+   access is not parted from it by a barrier. Groups may store elements that overlapping blocks have
+   in common, with equal bits. */
 void team_note_read(program *p, const step *s, size_t at);
-void team_note_write(program *p, const step *s, size_t at);
+void team_note_write(program *p, const step *s, size_t at, uint64_t bits);
 
 #endif
