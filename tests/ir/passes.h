@@ -206,7 +206,8 @@ static codegen_options options_of(const pass_call *c) {
                       .threads = targets[i].threads,
                       .index32 = targets[i].index32,
                       .hardware = targets[i].hardware};
-  if (!strcmp(targets[i].name, "teams")) o.target.team_workers = 8, o.target.group_bytes = 1 << 14;
+  if (!strcmp(targets[i].name, "teams"))
+    o.target.team_workers = 8, o.target.group_bytes = 1 << 14, o.target.registers = 64;
   render_c_unsupported_ops(&c_gnu, &o.target.rules);
   if (!targets[i].fma) rule_target_add_missing_op(&o.target.rules, OP_FMA);
   return o;

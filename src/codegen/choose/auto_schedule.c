@@ -137,7 +137,10 @@ bool codegen_predict_apart(const mem *m, const node *sink, const codegen_options
 
 static const node *schedule_kernel(ir *g, const node *sink, const codegen_options *o) {
   choice c = begin_choice(g, sink, o);
-  if (!o->target.team_workers) c.wanted = find_decisions(&c, o);
+  if (!o->target.team_workers)
+    c.wanted = find_decisions(&c, o);
+  else if (o->decisions)
+    c.wanted = *o->decisions;
   if (o->observer.law) c.laws.log = law_trace_new(g);
   apply_steps(&c, &o->observer);
   if (o->observer.cost) report_cost(&c, &o->observer);

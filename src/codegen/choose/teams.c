@@ -1,21 +1,22 @@
-/* Schedules a kernel for teams of workers, in a simple form: the last range of a nest is divided
-   among the workers of a group, the ranges around it among groups. Where reductions, or arrays that
-   are read as a whole, do not depend on the last range, a group computes them together: their
-   ranges are divided among its workers, and the last range in blocks of a team. A reduction becomes
-   one of the workers' own reductions, which a tree combines. Ranges along which a nest copies a
-   FOLD's array stay loops, so that the array lies in the output. Each law may refuse; the range
-   then stays a loop that every worker runs. */
-#include "codegen/choose/choice.h"
+/* Schedules a kernel for teams of workers. Products are tiled (team_tiles.c). Of other nests, in a
+   simple form, the last range is divided among the workers of a group, the ranges around it among
+   groups; what tiles leave over is divided among the same rows and columns of workers. Where
+   reductions, or arrays that are read as a whole, do not depend on the last range, a group computes
+   them together: their ranges are divided among its workers, and the last range in blocks of a
+   team. A reduction becomes one of the workers' own reductions, which a tree combines. Ranges along
+   which a nest copies a FOLD's array stay loops, so that the array lies in the output. Each law may
+   refuse; the range then stays a loop that every worker runs. */
+#include "codegen/choose/teams.h"
 #include "codegen/choose/nest_analysis.h"
 #include "laws/team_arrays.h"
 
 typedef struct team_choice {
   choice *c;
   int64_t workers; /* of a group */
+  bool has_tiles;  /* some nest's */
 } team_choice;
 
-/** Bytes of the memory that a group shares: of its arrays, and of the trees of its reductions. */
-static double shared_bytes(const choice *c, const node *sink) {
+double team_shared_bytes(const choice *c, const node *sink) {
   ir *g = c->laws.g;
   team_arrays t = team_arrays_of(g, sink);
   node_list order = topo_sort(ir_arena(g), &sink, 1, NULL, NULL);
@@ -28,16 +29,30 @@ static double shared_bytes(const choice *c, const node *sink) {
       if (team_arrays_find(&t, b, k)->widest == KIND_LOOP || law_find_out(sink, b)) continue;
       double elements = 1;
       for (size_t p = 0; p < stage_rank(b, k); p++) elements *= (double)stage_extents(b, k)[p]->hi;
+      const node_list *open = map_get(&t.open, b);
+      for (size_t p = 0; p < open->n; p++)
+        if (range_is_digit(open->at[p]) && range_kind_of(open->at[p]) != KIND_GLOBAL &&
+            team_differs_along(g, b, open->at[p]))
+          elements *= (double)node_int(team_digits_find(&t.digits, open->at[p])->extent);
       bytes += elements * (double)dtype_bytes((dtype)stage_value(b, k)->dtype);
     }
   }
   return bytes;
 }
 
+int64_t team_side(const choice *c, int64_t axis) {
+  node_list nodes = law_index_of(&c->laws, c->sink).nodes;
+  team_digits t = team_digits_of(c->laws.g, &nodes);
+  for (size_t i = 0; i < t.all.n; i++)
+    if (t.all.at[i].kind == KIND_LOCAL && t.all.at[i].axis == axis)
+      return node_int(t.all.at[i].extent);
+  return 0;
+}
+
 /** Takes a kernel if its shared arrays fit; false: it stays as it was. */
 static bool take(team_choice *t, const node *made) {
   choice *c = t->c;
-  if (!made || shared_bytes(c, made) > (double)c->target->group_bytes) return false;
+  if (!made || team_shared_bytes(c, made) > (double)c->target->group_bytes) return false;
   c->sink = made;
   return true;
 }
@@ -49,31 +64,37 @@ static const node *as_digit(team_choice *t, const node *sink, const node *range,
   return sink ? law_kind_on_axis(&t->c->laws, sink, range, kind, axis, &changed) : NULL;
 }
 
-/** Divides a range among the workers of a group, in blocks of a team: the blocks become groups, or
-    iterations. */
-static void divide_among_workers(team_choice *t, const node *range, bool has_groups) {
+/** Workers of a group along an axis. */
+static int64_t side_of(const team_choice *t, int64_t axis) {
+  int64_t side = t->has_tiles ? team_side(t->c, axis) : 0;
+  return side ? side : t->workers;
+}
+
+/** Divides a range among the workers of a group along an axis, in blocks of as many: the blocks
+   become groups, or iterations. */
+static void divide_among_workers(team_choice *t, const node *range, int64_t axis, bool has_groups) {
   laws *l = &t->c->laws;
   const node *sink = t->c->sink, *outer = NULL, *inner = range;
-  if (range_extent(range)->hi > t->workers)
-    sink = law_split(l, sink, range, t->workers, &outer, &inner);
-  sink = as_digit(t, sink, inner, KIND_LOCAL, 0);
+  int64_t workers = side_of(t, axis);
+  if (range_extent(range)->hi > workers) sink = law_split(l, sink, range, workers, &outer, &inner);
+  sink = as_digit(t, sink, inner, KIND_LOCAL, axis);
   if (!take(t, sink) || !outer || !has_groups) return;
-  take(t, as_digit(t, t->c->sink, outer, KIND_GLOBAL, 0));
+  take(t, as_digit(t, t->c->sink, outer, KIND_GLOBAL, axis));
 }
 
 /** A worker's reduction of its own part, and one of all parts. */
 static void divide_reduction(team_choice *t, const node *fold) {
   laws *l = &t->c->laws;
   const node *range = fold_range(fold)[0], *outer = NULL, *inner, *sink = t->c->sink;
-  int64_t n = range_extent(range)->hi;
+  int64_t n = range_extent(range)->hi, workers = side_of(t, 0);
   bool is_fixed = node_is_const(range_extent(range));
   if (!is_fixed || n < 2 || !law_fold_is_reorderable(fold, t->c->math)) return;
-  if (n <= t->workers) {
+  if (n <= workers) {
     if (fold_n_ranges(fold) > 1) sink = law_nest(l, sink, range);
     take(t, as_digit(t, sink, range, KIND_LOCAL, 0));
     return;
   }
-  sink = law_split(l, sink, range, (n + t->workers - 1) / t->workers, &outer, &inner);
+  sink = law_split(l, sink, range, (n + workers - 1) / workers, &outer, &inner);
   if (!sink || !outer) return;
   sink = law_nest(l, sink, outer);
   take(t, as_digit(t, sink, outer, KIND_LOCAL, 0));
@@ -110,7 +131,7 @@ static bool divide_shared(team_choice *t, const node *stage, const node *last) {
     if (b->op == OP_FOLD)
       divide_reduction(t, b);
     else
-      divide_among_workers(t, ranges.at[i], false);
+      divide_among_workers(t, ranges.at[i], 0, false);
   }
   return ranges.n > 0;
 }
@@ -132,7 +153,9 @@ static void divide_nest(team_choice *t, const node *stage) {
   bool copies = ranges.n < stage_n_ranges(stage);
   const node *last = ranges.n ? vec_pop(&ranges) : NULL;
   bool has_shared = !copies && divide_shared(t, stage, last);
-  if (last) divide_among_workers(t, last, !has_shared);
+  if (last) divide_among_workers(t, last, 0, !has_shared);
+  if (ranges.n && t->has_tiles && team_side(t->c, 1))
+    divide_among_workers(t, vec_pop(&ranges), 1, true);
   for (size_t i = ranges.n, axis = 1; i-- > 0 && axis < LAW_AXES;) {
     bool taken = take(t, as_digit(t, t->c->sink, ranges.at[i], KIND_GLOBAL, (int64_t)axis));
     axis += taken;
@@ -144,14 +167,24 @@ static const node *nest_of(const node *out) {
   return out->op == OP_OUT ? out->src[out->n_src - 1] : NULL;
 }
 
+static bool has_digits(const node *stage) {
+  for (size_t i = 0; i < stage_n_ranges(stage); i++)
+    if (range_is_digit(stage_range(stage)[i])) return true;
+  return false;
+}
+
 void choose_teams(choice *c) {
-  team_choice t = {c, c->target->team_workers};
+  team_choice t = {c, c->target->team_workers, false};
   for (size_t i = 0; i < c->sink->n_src && c->sink->n_src > 1; i++) {
     const node *stage = nest_of(c->sink->src[i]);
     if (stage && divisible_ranges(c, stage).n < stage_n_ranges(stage)) return;
   }
   for (size_t i = 0; i < c->sink->n_src; i++) {
     const node *stage = nest_of(c->sink->src[i]);
-    if (stage) divide_nest(&t, stage);
+    if (!stage || has_digits(stage)) continue;
+    if (choose_team_tile(c, stage))
+      t.has_tiles = true;
+    else
+      divide_nest(&t, stage);
   }
 }

@@ -31,9 +31,13 @@ static uint64_t types_of(const opencl_facts *k) {
 
 static bool is_processor(const opencl_facts *k) { return k->type & CL_DEVICE_TYPE_CPU; }
 
+static uint32_t vector_bytes(const opencl_facts *k) {
+  return k->vector_floats > 1 ? k->vector_floats * (uint32_t)sizeof(float) : 0;
+}
+
 /** Cores with vectors, which share a kernel's units. */
 static void describe_threads(const opencl_facts *k, tn_capabilities *caps) {
-  caps->vector_bytes = k->vector_floats > 1 ? k->vector_floats * (uint32_t)sizeof(float) : 0;
+  caps->vector_bytes = vector_bytes(k);
   caps->registers = caps->vector_bytes < MACHINE_X86_64_V4_VECTOR_BYTES
                         ? MACHINE_GENERIC_REGISTERS
                         : MACHINE_X86_64_V4_REGISTERS;
@@ -44,6 +48,8 @@ static void describe_threads(const opencl_facts *k, tn_capabilities *caps) {
 static void describe_teams(const opencl_facts *k, tn_capabilities *caps) {
   size_t workers = is_processor(k) ? MACHINE_TEAM_WORKERS_CPU : MACHINE_TEAM_WORKERS;
   caps->team_workers = (uint32_t)(k->workers < workers ? k->workers : workers);
+  caps->vector_bytes = is_processor(k) ? vector_bytes(k) : MACHINE_TEAM_VECTOR_BYTES;
+  caps->registers = MACHINE_TEAM_REGISTERS;
   caps->group_bytes = k->group_bytes;
   caps->max_scratch = MACHINE_TEAM_PRIVATE_BYTES / caps->team_workers;
 }
