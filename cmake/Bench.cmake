@@ -28,6 +28,19 @@ if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
   target_link_libraries(bench_onednn PRIVATE ${DNNL_LIBRARY})
 endif()
 
+# Times products by CLBlast, for comparison with the backend OPENCL; built on demand.
+find_path(CLBLAST_INCLUDE_DIR clblast_c.h)
+find_library(CLBLAST_LIBRARY clblast)
+find_library(OPENCL_LIBRARY OpenCL)
+if(CLBLAST_INCLUDE_DIR AND CLBLAST_LIBRARY AND OPENCL_LIBRARY)
+  add_executable(clblast_bench EXCLUDE_FROM_ALL bench/native/clblast.c bench/native/clock.c)
+  set_target_properties(clblast_bench PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bench")
+  target_include_directories(clblast_bench SYSTEM PRIVATE ${CLBLAST_INCLUDE_DIR})
+  target_compile_definitions(clblast_bench PRIVATE _POSIX_C_SOURCE=200809L)
+  target_link_libraries(clblast_bench PRIVATE ${CLBLAST_LIBRARY} ${OPENCL_LIBRARY} tenon_warnings)
+endif()
+
 # Records times of kernels for the test of the cost model; built on demand.
 add_executable(corpus_record EXCLUDE_FROM_ALL bench/corpus/record.c bench/corpus/corpus.c)
 set_target_properties(corpus_record PROPERTIES
