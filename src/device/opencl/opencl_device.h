@@ -21,8 +21,8 @@ typedef struct opencl_facts {
   uint64_t bytes, buffer_bytes, group_bytes, cache_bytes;
   size_t workers, parameter_bytes;
   uint32_t units, line_bytes, vector_floats; /* vector_floats: in the widest vector; 0: none */
-  bool has_double, has_subnormals; /* has_subnormals: of f32, else they count as 0 */
-  bool is_rounded;                 /* division and root of f32 may be rounded correctly */
+  bool has_double, has_subnormals;           /* has_subnormals: of f32, else they count as 0 */
+  bool is_rounded;                           /* division and root of f32 may be rounded correctly */
 } opencl_facts;
 
 /** The number of devices of all drivers, or 1 that is absent if there are none. */
