@@ -98,6 +98,12 @@ static const char prelude[] =
     "  return rounded(0, (exponent >> 1) + 127, (uint)root | (root * root != n));\n"
     "}\n"
     "#endif\n"
+    "/* OpenCL's own prefetch does nothing on PoCL. */\n"
+    "#if defined(__clang__) && (defined(__x86_64__) || defined(__aarch64__))\n"
+    "#define ahead(p) __builtin_prefetch((const void *)(ulong)(p))\n"
+    "#else\n"
+    "#define ahead(p)\n"
+    "#endif\n"
     "#define WHOLE(type) \\\n"
     "  static inline type divided_##type(type a, type b) { return a / b; } \\\n"
     "  static inline type root_##type(type a) { return sqrt(a); }\n"
@@ -175,6 +181,7 @@ const c_dialect c_opencl = {
         {
             .load = {"$a[$b]", "vload$l(0, $a + $b)"},
             .store = {"$a[$b] = $c", "vstore$l($c, 0, $a + $b)"},
+            .prefetch = "ahead($a + $b)",
             .zero = {"($t)0", "($t)(0)"},
             .masked = {"$a ? $b : $c", "$a ? $b : $c"},
         },
