@@ -451,8 +451,8 @@ void onnx_import_branch(onnx_call *c, const onnx_graph *g, const value in[], val
 void onnx_import_body(onnx_call *c, const onnx_graph *g, const value in[], value out[]) {
   onnx_import_branch(c, g, in, out);
   for (size_t i = 0; i < g->outputs.n; i++)
-    if (importer_find_sequence(c->m, out[i]))
-      onnx_fail(c, TN_ERR_UNSUPPORTED, "output '%.200s' of the body is a sequence",
+    if (importer_find_sequence(c->m, out[i]) || importer_find_strings(c->m, out[i]))
+      onnx_fail(c, TN_ERR_UNSUPPORTED, "output '%.200s' of the body is a sequence, or of strings",
                 g->outputs.at[i].name);
 }
 

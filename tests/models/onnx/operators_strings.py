@@ -54,6 +54,11 @@ def split(version, rng):
     yield made(np.array("a b", object), "of a scalar")
     yield made(In(words(rng, (2, 2), among), ["n", 2]), delimiter=" ",
                more=[{"x0": words(rng, (6, 2), among)}])
+    yield Case("the greatest number of parts is a size", [
+        ("StringSplit", ["x"], ["y", "z"], {"delimiter": " "}), ("ReduceMax", ["z"], ["n"], {"keepdims": 1}),
+        ("Expand", ["v", "n"], ["wide"], {})],
+        {"x": In(np.array(["a b c", "d e"], object)), "v": const([2.5], np.float32)}, ["wide"],
+        expected={"wide": np.full(3, 2.5, np.float32)})
     for x, way, parts in ((["", "a,,b", ","], {"delimiter": ","}, [["", "", ""], ["a", "", "b"], ["", "", ""]]),
                           (["\ta\n b\r", "", " \v"], {}, [["a", "b"], ["", ""], ["", ""]])):
         case = made(np.array(x, object), f"stated {way}", **way)

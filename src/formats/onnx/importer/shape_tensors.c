@@ -96,6 +96,7 @@ static const node *copy_to_scratch(void *user, const node *n, const node *const 
   if (n->op == OP_ITEM) return var_of_item(q, n);
   if (n->op == OP_REDUCE || n->op == OP_SCAN || n->op == OP_SCATTER) return unroll(q, n, src);
   if (n->op == OP_CARRY || n->op == OP_RESULT) return add_param(q, n, src + 1, n->n_src - 1);
+  if (n->op == OP_CUSTOM) return add_param(q, n, src + n->ints[2], n->rank);
   return n->op == OP_BUFFER ? add_param(q, n, src, n->n_src) : NULL;
 }
 
@@ -294,8 +295,8 @@ static bool add_deciding_inputs(import *m, const node *n) {
   for (size_t i = 0; i < order.n; i++) {
     const node *x = order.at[i];
     const char *input = x->op == OP_BUFFER ? name_of_input(m, x) : NULL;
-    uses_data |= x->op == OP_CARRY || x->op == OP_RESULT || computes_floats(x) ||
-                 (input && !may_be_given(x));
+    uses_data |= x->op == OP_CUSTOM || x->op == OP_CARRY || x->op == OP_RESULT ||
+                 computes_floats(x) || (input && !may_be_given(x));
     if (input) vec_push(m->b.arena, &m->deciding, input);
     has_inputs |= input != NULL;
   }

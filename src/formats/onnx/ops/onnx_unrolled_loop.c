@@ -36,8 +36,9 @@ static value stack_entries(onnx_call *c, const value entries[], size_t steps, co
     onnx_fail(c, TN_ERR_UNSUPPORTED,
               "the loop takes no step, which leaves the shape of output '%.200s' open", name);
   for (size_t i = 0; i < steps; i++)
-    if (importer_find_sequence(c->m, entries[i]))
-      onnx_fail(c, TN_ERR_UNSUPPORTED, "an entry of output '%.200s' is a sequence", name);
+    if (importer_find_sequence(c->m, entries[i]) || importer_find_strings(c->m, entries[i]))
+      onnx_fail(c, TN_ERR_UNSUPPORTED, "an entry of output '%.200s' is a sequence, or of strings",
+                name);
   return build_stack(onnx_builder(c), entries, steps, 0);
 }
 

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Tests models of strings: their table, results of the interpreter, and refusals.
+
+    test_strings.py BUILD
+"""
+
+import ctypes
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+try:
+    import numpy as np
+    from onnx import TensorProto, helper
+except ImportError as missing:
+    print(f"skipped: {missing} (scripts/setup.sh --tests installs it)")
+    sys.exit(77)
+import tenon
+from checks import Checks
+from tenon import INPUT, Library, Refused
+
+STRING, F32, I64, BOOL = TensorProto.STRING, TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+
+def model(nodes, inputs, outputs):
+    ports = [[helper.make_tensor_value_info(n, t, d) for n, (t, d) in values.items()]
+             for values in (inputs, outputs)]
+    return helper.make_model(helper.make_graph(nodes, "strings", *ports),
+                             opset_imports=[helper.make_opsetid("", 20)], ir_version=9).SerializeToString()
+
+
+def words():
+    return model([helper.make_node("StringSplit", ["x"], ["y", "n"], delimiter=" ")],
+                 {"x": (STRING, ["k"])}, {"y": (STRING, None), "n": (I64, ["k"])})
+
+
+def loop(node, output):
+    """A loop whose body has the node, which reads x."""
+    body = helper.make_graph([node, helper.make_node("Identity", ["holds"], ["goes_on"])], "body",
+                             [helper.make_tensor_value_info("i", I64, []),
+                              helper.make_tensor_value_info("holds", BOOL, [])],
+                             [helper.make_tensor_value_info("goes_on", BOOL, []), output])
+    return model([helper.make_node("Constant", [], ["three"], value_int=3),
+                  helper.make_node("Loop", ["three", ""], ["y"], body=body)],
+                 {"x": (STRING, [2])}, {"y": (STRING, None)})
+
+
+class Tests:
+    def __init__(self, folder):
+        self.library, self.check = Library(folder), Checks()
+
+    def refused(self, what, status, needed, call):
+        try:
+            call()
+        except Refused as e:
+            missing = [w for w in needed if w not in e.message]
+            self.check(what, e.status == status and not missing, f"{e}; missing: {missing}")
+        else:
+            self.check(what, False, "it is not refused")
+
+    def table(self):
+        """Equal strings have one number, and bytes of any kind come back."""
+        m = self.library.load(words())
+        given = np.array([b"", b"a", b"a\0b", "ä".encode(), b"\xff\xfe", b"a"], object)
+        numbers = m.numbers_of(given)
+        self.check("numbers", numbers[0] == 0 and numbers[1] == numbers[5] and len(set(numbers)) == 5, numbers)
+        n = ctypes.c_size_t()
+        for number, text in zip(numbers, given):
+            at = m.lib.tn_model_string(m.handle, int(number), ctypes.byref(n))
+            self.check(f"string {text}", ctypes.string_at(at, n.value) == text)
+        for number in (-1, 10**6):
+            self.check(f"no string {number}", not m.lib.tn_model_string(m.handle, number, None))
+        number = ctypes.c_int64()
+        for args in ((None, b"a", 1, ctypes.byref(number)), (m.handle, None, 1, ctypes.byref(number)),
+                     (m.handle, b"a", 1, None)):
+            self.check("NULL", m.lib.tn_model_string_number(*args) != 0)
+        self.check("a port of strings", m.string_ports(INPUT) == {"x"})
+        binding = m.bind()
+        self.refused("a number of no string", "ERR_ARGUMENT", ["StringSplit", "1000000"],
+                     lambda: binding.run({"x": np.array([0, 10**6])}))
+        self.check("the next run", binding.run({"x": np.array(["a b"], object)})["n"][0] == 2)
+        binding.free()
+        m.free()
+
+    def interpreted(self):
+        """The interpreter's results are those of compiled runs."""
+        x, found = np.array(["a b", "", "c  d e"], object), []
+        for is_interpreted in (False, True):
+            desc = tenon.ModelDesc(ctypes.sizeof(tenon.ModelDesc), interpreted=is_interpreted)
+            handle, source = ctypes.c_void_p(), words()
+            s = self.library.lib.tn_model_load_bytes(self.library.context, source, len(source),
+                                                     ctypes.byref(desc), ctypes.byref(handle))
+            self.check("loaded", s == 0, self.library.message())
+            m = tenon.Model(self.library, handle)
+            found.append(m.run({"x": x}))
+            m.free()
+        self.check("parts", found[0]["y"].tolist() == [["a", "b", "", ""], [""] * 4, ["c", "", "d", "e"]],
+                   found[0]["y"])
+        for name in ("y", "n"):
+            self.check(f"interpreted {name}", found[0][name].tolist() == found[1][name].tolist(), found[1])
+
+    def refusals(self):
+        load = self.library.load
+        text = helper.make_tensor_value_info("t", STRING, None)
+        for what, status, needed, source in (
+                ("arithmetic", "ERR_UNSUPPORTED", ["Add", "'x'", "strings"],
+                 model([helper.make_node("Add", ["x", "x"], ["y"])], {"x": (STRING, [2])}, {"y": (STRING, [2])})),
+                ("integers for strings", "ERR_DTYPE", ["StringConcat", "'x'"],
+                 model([helper.make_node("StringConcat", ["x", "x"], ["y"])], {"x": (I64, [2])}, {"y": (STRING, [2])})),
+                ("strings with integers", "ERR_DTYPE", ["Concat", "'k'"],
+                 model([helper.make_node("Concat", ["x", "k"], ["y"], axis=0)],
+                       {"x": (STRING, [2]), "k": (I64, [2])}, {"y": (STRING, [4])})),
+                ("strings of steps", "ERR_UNSUPPORTED", ["Loop", "'t'", "strings"],
+                 loop(helper.make_node("Identity", ["x"], ["t"]), text)),
+                ("a pattern that is none", "ERR_FORMAT", ["RegexFullMatch", "(a"],
+                 model([helper.make_node("RegexFullMatch", ["x"], ["y"], pattern="(a")],
+                       {"x": (STRING, [2])}, {"y": (BOOL, [2])}))):
+            self.refused(what, status, needed, lambda: load(source))
+
+
+def main():
+    t = Tests(sys.argv[1])
+    t.table()
+    t.interpreted()
+    t.refusals()
+    t.check("tn_close", t.library.close() == 0)
+    return t.check.end(20)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
