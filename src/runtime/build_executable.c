@@ -27,6 +27,8 @@ typedef struct build_state {
   node_list kernels;     /* the distinct ones */
   size_t present_kernel; /* index of the kernel that passes run on */
   size_t n_loops;        /* loops among the steps added so far */
+  size_t n_guards;       /* guards, likewise, */
+  size_t first_guard;    /* which are sizes from this one on */
   kernel_prices prices;
   size_t n_priced; /* kernels, as often as they were */
 } build_state;
@@ -226,7 +228,8 @@ static void add_loop(build_state *m, executable_step *to, const schedule_step *f
 
 static void add_step(build_state *m, executable_step *to, const schedule_step *from) {
   arena *a = &m->p->arena;
-  *to = (executable_step){.kind = from->kind};
+  *to = (executable_step){.kind = from->kind, .guard = SIZE_MAX};
+  if (from->guard) to->guard = m->first_guard + m->n_guards++;
   to->name = arena_copy(a, from->name, strlen(from->name) + 1);
   if (from->kind == STEP_CUSTOM) {
     to->uid = from->custom->ints[0];
@@ -357,6 +360,9 @@ static void add_sizes(build_state *m) {
   for (size_t i = 0; i < s->buffers.n; i++) vec_push(a, &all, s->buffers.at[i].size);
   for (size_t i = 0; i < s->steps.n; i++)
     if (s->steps.at[i].loop) vec_push(a, &all, s->steps.at[i].loop->trips);
+  m->first_guard = all.n;
+  for (size_t i = 0; i < s->steps.n; i++)
+    if (s->steps.at[i].guard) vec_push(a, &all, s->steps.at[i].guard);
   for (size_t i = 0; s->items && i < s->items->at.n; i++)
     vec_push(a, &all, s->items->at.at[i].most);
   size_t n_bounded = all.n;

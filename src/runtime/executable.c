@@ -77,16 +77,24 @@ void executable_set_root_sizes(executable *p, const node *const roots[], size_t 
   p->root_sizes[n] = first;
 }
 
+bool executable_skips(const executable *p, size_t step, size_t segment, const int64_t sizes[]) {
+  for (; p->has_guards && step != SIZE_MAX; step = p->steps[step].parent) {
+    const executable_step *s = &p->steps[step];
+    if (s->guard != SIZE_MAX && s->guard_segment <= segment && !sizes[s->guard]) return true;
+  }
+  return false;
+}
+
 /* Segments. An ITEM that is not read yet belongs to the segment NEVER. */
 
 #define NEVER SIZE_MAX
 
 typedef struct item_links {
   executable *p;
-  size_t *of_var;   /* segment in which each variable becomes known; 0: before the run */
-  size_t *of_size;  /* likewise of each size */
-  size_t *of_term;  /* scratch */
-  bool *is_written; /* each buffer, by a step before */
+  size_t *of_var;  /* segment in which each variable becomes known; 0: before the run */
+  size_t *of_size; /* likewise of each size */
+  size_t *of_term; /* scratch */
+  size_t *writer;  /* of each buffer: the first step that has it, + 1 */
 } item_links;
 
 static void find_latest(item_links *l) {
@@ -101,6 +109,7 @@ static size_t segment_of_step(const item_links *l, size_t first, size_t end) {
     for (size_t k = 0; k < s->n_buffers; k++)
       if (l->of_size[s->buffers[k]] > latest) latest = l->of_size[s->buffers[k]];
     if (s->kind == STEP_LOOP && l->of_size[s->trips] > latest) latest = l->of_size[s->trips];
+    if (s->guard != SIZE_MAX && l->of_size[s->guard] > latest) latest = l->of_size[s->guard];
     if (s->kind != STEP_KERNEL) continue;
     size_t n_values = l->p->programs[s->program]->facts.n_values;
     for (size_t k = 0; k < n_values; k++)
@@ -114,10 +123,11 @@ static size_t segment_of_step(const item_links *l, size_t first, size_t end) {
 static void read_items(item_links *l, size_t segment) {
   for (size_t k = 0; k < l->p->n_items; k++) {
     executable_item *item = &l->p->items[k];
-    if (item->segment != NEVER || !l->is_written[item->buffer]) continue;
+    if (item->segment != NEVER || !l->writer[item->buffer]) continue;
     find_latest(l);
     if (l->of_size[item->most] == NEVER) continue;
     item->segment = l->of_var[item->var] = segment;
+    item->writer = l->writer[item->buffer] - 1;
   }
   find_latest(l);
 }
@@ -132,7 +142,7 @@ static bool link_steps(item_links *l) {
     for (size_t k = i; k < end; k++) {
       p->steps[k].segment = segment;
       for (size_t b = 0; b < p->steps[k].n_buffers; b++)
-        l->is_written[p->steps[k].buffers[b]] = true;
+        if (!l->writer[p->steps[k].buffers[b]]) l->writer[p->steps[k].buffers[b]] = k + 1;
     }
   }
   p->n_segments = segment + 1;
@@ -140,18 +150,52 @@ static bool link_steps(item_links *l) {
   return true;
 }
 
+/** The segment in which the guard of a step is known, and those of the loops around it. */
+static size_t segment_of_guard(const item_links *l, size_t step) {
+  const executable_step *s = &l->p->steps[step];
+  size_t own = s->guard == SIZE_MAX || !l->of_size ? 0 : l->of_size[s->guard];
+  size_t outer = s->parent == SIZE_MAX ? 0 : l->p->steps[s->parent].guard_segment;
+  return own > outer ? own : outer;
+}
+
+/** Sets the segments of guards. A buffer that guarded steps alone use is placed when the first of
+    their guards is known: a run that skips all of them has no size for it. */
+static void link_guards(item_links *l) {
+  executable *p = l->p;
+  size_t *least = arena_alloc(&p->arena, (p->n_buffers + 1) * sizeof *least);
+  for (size_t i = 0; i < p->n_buffers; i++) least[i] = NEVER;
+  p->has_guards = false;
+  for (size_t i = 0; i < p->n_steps; i++) {
+    executable_step *s = &p->steps[i];
+    p->has_guards |= s->guard != SIZE_MAX;
+    s->guard_segment = segment_of_guard(l, i);
+    for (size_t k = 0; k < s->n_buffers; k++) {
+      size_t b = p->buffers[s->buffers[k]].within;
+      if (s->guard_segment < least[b]) least[b] = s->guard_segment;
+    }
+  }
+  for (size_t i = 0; i < p->n_buffers; i++)
+    if (p->buffers[i].role == BUFFER_ROLE_SCRATCH && least[i] != NEVER &&
+        least[i] > p->buffers[i].segment)
+      p->buffers[i].segment = least[i];
+}
+
 bool executable_link_items(executable *p) {
   item_links l = {.p = p};
   p->n_segments = 1;
-  if (!p->n_items) return true;
+  if (!p->n_items) {
+    link_guards(&l);
+    return true;
+  }
   l.of_var = arena_calloc(&p->arena, p->n_vars + 1, sizeof *l.of_var);
   l.of_size = arena_calloc(&p->arena, p->sizes.n_results + 1, sizeof *l.of_size);
   l.of_term = arena_calloc(&p->arena, p->sizes.n_terms + 1, sizeof *l.of_term);
-  l.is_written = arena_calloc(&p->arena, p->n_buffers + 1, sizeof *l.is_written);
+  l.writer = arena_calloc(&p->arena, p->n_buffers + 1, sizeof *l.writer);
   for (size_t i = 0; i < p->n_items; i++) p->items[i].segment = l.of_var[p->items[i].var] = NEVER;
   find_latest(&l);
   bool is_linked = link_steps(&l);
   for (size_t i = 0; i < p->n_items; i++) is_linked &= p->items[i].segment != NEVER;
   for (size_t i = 0; i < p->n_buffers; i++) p->buffers[i].segment = l.of_size[i];
+  link_guards(&l);
   return is_linked;
 }

@@ -37,6 +37,7 @@ typedef struct executable_item {
   int64_t min;
   size_t most;    /* the greatest value, an index into `sizes` */
   size_t segment; /* n_segments: no step needs it */
+  size_t writer;  /* the step that computes it */
 } executable_item;
 
 /** A plan step. A loop's body is the `n_steps` steps that follow it. */
@@ -57,8 +58,10 @@ typedef struct executable_step {
   const schedule_state *states;
   size_t n_states;
   /* Any step: */
-  size_t parent;  /* the innermost loop that contains it; SIZE_MAX: none */
-  size_t segment; /* steps between two reads of ITEMs are a segment */
+  size_t parent;        /* the innermost loop that contains it; SIZE_MAX: none */
+  size_t segment;       /* steps between two reads of ITEMs are a segment */
+  size_t guard;         /* index into `sizes`: skipped where that is 0; SIZE_MAX: never */
+  size_t guard_segment; /* in which its guards, those of loops around it too, are known */
 } executable_step;
 
 /** Operation and byte counts of a kernel. */
@@ -88,6 +91,7 @@ typedef struct executable {
   size_t n_compiled;    /* programs that no cache had when it was built */
   tn_program_var *vars; /* sorted by name */
   size_t n_vars;
+  bool has_guards;
   executable_item *items; /* `most` of each depends on earlier ones alone */
   size_t n_items, n_segments;
   size_t *root_sizes; /* of each root: its first size in `sizes`; NULL: there are no ITEMs */
@@ -127,6 +131,9 @@ void executable_index_inputs(executable *p);
 /** Resolves the name of a kernel's launch value to a variable, or to SIZE_MAX for the number of
     workers; false if it is neither. */
 bool executable_resolve_value(const executable *p, const char *name, size_t *var);
+
+/** True if a step, or a loop that contains it, has a guard that is known in a segment, and 0. */
+bool executable_skips(const executable *p, size_t step, size_t segment, const int64_t sizes[]);
 
 /** Sets `parent` of each step. */
 void executable_link_loops(executable *p);

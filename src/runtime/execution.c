@@ -150,6 +150,7 @@ static tn_status prepare_segment(execution *e, size_t segment, diag *d) {
   tn_status s = execution_place_buffers(e, segment, d);
   for (size_t i = 0; i < e->p->n_steps && s == TN_OK; i++) {
     if (e->p->steps[i].kind != STEP_KERNEL || e->p->steps[i].segment != segment) continue;
+    if (executable_skips(e->p, i, segment, e->values.sizes)) continue;
     execution_fill_launch(e, i);
     s = execution_check_launch(e, i, d);
   }
@@ -328,13 +329,18 @@ static tn_status copy_initial_states(execution *e, const command_section *loop, 
   return s;
 }
 
+/** Tells that a step is the last to read its inputs. */
+static void end_uses(execution *e, size_t step) {
+  for (size_t i = 0; e->uses && i < e->p->n_buffers; i++)
+    if (e->uses[i].last == step) e->readers.end(e->readers.user, i);
+}
+
 /** Ends a loop after its last trip, or one without trips: takes its time and reports inputs. */
 static void end_loop(execution *e, size_t step) {
   int64_t begin = e->profile.is_profiled ? e->profile.times.stamps[2 * step] : 0;
   if (e->profile.is_profiled) run_profile_add_step(&e->profile, step, begin, clock_now_ns());
   if (e->tracer) trace_span(e, step, "host", begin, clock_now_ns());
-  for (size_t i = 0; e->uses && i < e->p->n_buffers; i++)
-    if (e->uses[i].last == step) e->readers.end(e->readers.user, i);
+  end_uses(e, step);
 }
 
 /** Gives inputs that a loop is the first to read their memory. */
@@ -342,6 +348,20 @@ static tn_status begin_uses(execution *e, size_t step, diag *d) {
   tn_status s = TN_OK;
   for (size_t i = 0; e->uses && i < e->p->n_buffers && s == TN_OK; i++)
     if (e->uses[i].first == step) s = execution_begin_use(&e->uses[i], &d->failure);
+  return s;
+}
+
+/** Skips the section *at, or the loop that it begins. Its inputs get their memory even so, as later
+    steps may read them. */
+static tn_status skip_section(execution *e, size_t *at, diag *d) {
+  const command_section *section = &e->sections[*at];
+  tn_status s = TN_OK;
+  if (section->kind == SECTION_LOOP_BEGIN) *at = section->other_end;
+  size_t n = section->kind == SECTION_STEPS ? section->n_steps : 1;
+  for (size_t i = 0; i < n && s == TN_OK; i++) {
+    s = begin_uses(e, section->step + i, d);
+    if (s == TN_OK) end_uses(e, section->step + i);
+  }
   return s;
 }
 
@@ -391,6 +411,10 @@ static tn_status run_sections(execution *e, diag *d) {
   for (size_t at = 0; at < e->n_sections && s == TN_OK; at++) {
     size_t segment = e->sections[at].segment;
     if (segment > e->segment && (s = begin_segment(e, segment, d)) != TN_OK) break;
+    if (executable_skips(e->p, e->sections[at].step, segment, e->values.sizes)) {
+      s = skip_section(e, &at, d);
+      continue;
+    }
     switch (e->sections[at].kind) {
     case SECTION_STEPS: s = run_steps(e, &e->sections[at], d); break;
     case SECTION_LOOP_BEGIN: s = begin_loop(e, &at, d); break;

@@ -40,7 +40,8 @@ static void add_sections(struct execution *e) {
       open[n++] = e->n_sections;
       add_section(e, (command_section){
                          .kind = SECTION_LOOP_BEGIN, .segment = p->steps[i].segment, .step = i});
-    } else if (last && last->kind == SECTION_STEPS && last->segment == p->steps[i].segment) {
+    } else if (last && last->kind == SECTION_STEPS && last->segment == p->steps[i].segment &&
+               p->steps[last->step].guard == p->steps[i].guard) {
       last->n_steps++;
     } else {
       add_section(

@@ -48,6 +48,7 @@ void execution_memory_open(struct execution *e) {
   e->values.vars = arena_calloc(a, p->n_vars + 1, sizeof *e->values.vars);
   e->values.has_value = arena_calloc(a, p->n_vars + 1, sizeof *e->values.has_value);
   e->values.sizes = arena_calloc(a, p->sizes.n_results + 1, sizeof *e->values.sizes);
+  e->values.is_used = arena_calloc(a, p->n_buffers + 1, sizeof *e->values.is_used);
   e->values.terms = arena_calloc(a, p->sizes.n_terms + 1, sizeof *e->values.terms);
   e->memory.buffers = arena_calloc(a, p->n_buffers + 1, sizeof *e->memory.buffers);
   e->memory.is_allocated = arena_calloc(a, p->n_buffers + 1, sizeof *e->memory.is_allocated);
@@ -88,6 +89,21 @@ bool execution_is_bindable(const struct execution *e, size_t buffer) {
 
 /* Sizes. */
 
+/** Sets sizes to 0 of what only steps use that the run skips: it may have none. */
+static void drop_skipped(struct execution *e) {
+  const executable *p = e->p;
+  execution_values *v = &e->values;
+  if (!p->has_guards) return;
+  for (size_t i = 0; i < p->n_buffers; i++) v->is_used[i] = execution_is_bindable(e, i);
+  for (size_t i = 0; i < p->n_steps; i++)
+    for (size_t k = 0; k < p->steps[i].n_buffers; k++) {
+      size_t b = p->buffers[p->steps[i].buffers[k]].within;
+      if (!v->is_used[b]) v->is_used[b] = !executable_skips(p, i, p->buffers[b].segment, v->sizes);
+    }
+  for (size_t i = 0; i < p->n_buffers; i++)
+    if (!v->is_used[p->buffers[i].within]) v->sizes[i] = 0;
+}
+
 tn_status execution_evaluate_sizes(struct execution *e, diag *d) {
   const executable *p = e->p;
   execution_values *v = &e->values;
@@ -97,6 +113,7 @@ tn_status execution_evaluate_sizes(struct execution *e, diag *d) {
       return diag_set(d, TN_ERR_ARGUMENT, "%s: variable %s has no value", p->name,
                       var_user_name(p->vars[i].name));
   tn_status s = launch_exprs_eval(&p->sizes, v->vars, v->terms, v->sizes, d);
+  if (s == TN_OK) drop_skipped(e);
   v->is_evaluated = s == TN_OK;
   return s;
 }
@@ -123,6 +140,7 @@ static tn_status read_item(struct execution *e, const executable_item *item, dia
   const tn_program_var *v = &e->p->vars[item->var];
   const tn_span *span = &e->memory.spans[item->buffer];
   int64_t value = 0;
+  if (executable_skips(e->p, item->writer, e->segment, e->values.sizes)) return TN_OK;
   if (span->bytes < sizeof value)
     return diag_set(d, TN_ERR_INTERNAL, "%s: a size has no element", e->p->name);
   tn_status s = span_read(span, DT_I64, DT_I64, &value, 1, d);
@@ -143,7 +161,9 @@ tn_status execution_read_items(struct execution *e, size_t segment, diag *d) {
   for (size_t i = 0; i < p->n_items && s == TN_OK; i++) {
     const executable_item *item = &p->items[i];
     int64_t value = e->values.vars[item->var], most = e->values.sizes[item->most];
-    if (item->segment == segment && value > most) s = refuse_item(e, item, value, most, d);
+    bool is_read =
+        item->segment == segment && !executable_skips(p, item->writer, e->segment, e->values.sizes);
+    if (is_read && value > most) s = refuse_item(e, item, value, most, d);
   }
   return s;
 }
@@ -170,7 +190,8 @@ static tn_status check_views(const struct execution *e, size_t segment, diag *d)
     const executable_buffer *b = &e->p->buffers[i];
     if (e->p->buffers[b->within].segment != segment) continue;
     uint64_t all = (uint64_t)e->values.sizes[b->within], own = (uint64_t)e->values.sizes[i];
-    if (b->role == BUFFER_ROLE_VIEW && (b->start > all || own > all - b->start))
+    bool is_skipped = e->p->has_guards && !e->values.is_used[b->within];
+    if (b->role == BUFFER_ROLE_VIEW && !is_skipped && (b->start > all || own > all - b->start))
       return diag_set(d, TN_ERR_INTERNAL, "%s: a part of a buffer is outside of it", e->p->name);
   }
   return TN_OK;
@@ -181,6 +202,7 @@ static tn_status check_trips(const struct execution *e, size_t segment, diag *d)
   for (size_t i = 0; i < e->p->n_steps; i++) {
     const executable_step *s = &e->p->steps[i];
     if (s->kind != STEP_LOOP || s->trip == SIZE_MAX || s->segment != segment) continue;
+    if (executable_skips(e->p, i, segment, e->values.sizes)) continue;
     int64_t most = e->p->vars[s->trip].max, trips = e->values.sizes[s->trips];
     if (trips > 0 && trips - 1 > most)
       return diag_set(d, TN_ERR_INTERNAL,
@@ -292,6 +314,7 @@ static void place_view(struct execution *e, size_t i) {
 static void place_views(struct execution *e, size_t segment) {
   for (size_t i = 0; i < e->p->n_buffers; i++) {
     const executable_buffer *b = &e->p->buffers[i];
+    if (e->p->has_guards && !e->values.is_used[b->within]) continue;
     if (b->role == BUFFER_ROLE_VIEW && e->p->buffers[b->within].segment == segment)
       place_view(e, i);
   }

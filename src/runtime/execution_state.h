@@ -20,6 +20,7 @@ typedef struct execution_values {
   bool is_evaluated; /* `sizes` follow from `vars` */
   int64_t *sizes;    /* the executable's `sizes` */
   int64_t *terms;    /* scratch to evaluate them */
+  bool *is_used; /* each buffer, by a step that the run does not skip; set if there are guards */
 } execution_values;
 
 /** Owner of a slot of scratch memory: a buffer, or the extra array of a step's kernel. */

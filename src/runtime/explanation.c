@@ -104,13 +104,14 @@ static void add_read(explanation *x, explained_step *to, size_t step) {
   vec_push(&x->arena, &to->reads, step);
 }
 
-/** The steps that wrote a buffer: the last one, or all, if several write it in parts. */
+/** The steps that wrote a buffer: the last one, or all, if several write it in parts, or in a part
+    of the runs each. */
 typedef VEC(size_t) writer_list;
 
 static void add_writer(explanation *x, const schedule *s, size_t buffer, writer_list writers[],
                        size_t step) {
   size_t of = schedule_storage(s, buffer);
-  if (!s->buffers.at[of].n_places) writers[of].n = 0;
+  if (!s->buffers.at[of].n_places && !s->steps.at[step].guard) writers[of].n = 0;
   vec_push(&x->arena, &writers[of], step);
 }
 
@@ -120,7 +121,8 @@ static void add_step(explanation *x, const schedule *s, size_t i, const map *num
   explained_step to = {.name = copy_text(x, from->name),
                        .kernel = SIZE_MAX,
                        .n_places = from->n_places,
-                       .n_copies = from->n_copies};
+                       .n_copies = from->n_copies,
+                       .is_guarded = from->guard != NULL};
   bool is_custom = from->kind == STEP_CUSTOM;
   size_t writes = is_custom ? from->n_buffers - 1 : 0;
   size_t end = is_custom ? from->n_buffers : from->n_outputs;

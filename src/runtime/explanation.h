@@ -18,6 +18,7 @@ typedef struct explained_step {
   bool is_output;    /* writes an output of the plan */
   size_t n_places;   /* arrays that it writes into larger ones */
   size_t n_copies;   /* arrays that it copies into larger ones */
+  bool is_guarded;   /* a run may skip it */
 } explained_step;
 
 typedef VEC(const char *) explained_lines;

@@ -14,8 +14,8 @@
 _Static_assert(sizeof((executable_buffer){0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) ==
                    sizeof(executable_buffer),
                "");
-_Static_assert(sizeof((executable_item){0, 0, 0, 0, 0, 0}) == sizeof(executable_item), "");
-_Static_assert(sizeof((executable_step){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) ==
+_Static_assert(sizeof((executable_item){0, 0, 0, 0, 0, 0, 0}) == sizeof(executable_item), "");
+_Static_assert(sizeof((executable_step){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) ==
                    sizeof(executable_step),
                "");
 
@@ -110,6 +110,7 @@ static void add_steps(str *to, const executable *p, const plan_cache_graph *g) {
                              ? s->n_steps
                              : uid_index_find(entries, g->customs.n, s->uid, s->output));
     add_list(to, s->buffers, s->n_buffers);
+    serialise_number(to, s->guard == SIZE_MAX ? p->sizes.n_results : s->guard);
     if (s->kind == STEP_KERNEL) add_scalars(to, p->programs[s->program], s->values);
     if (s->kind == STEP_LOOP) add_loop(to, p, s);
   }
@@ -316,10 +317,18 @@ static void read_items(plan_reader *k) {
 
 /* Steps. */
 
+/** Reads a step's buffers and its guard. */
+static void read_buffers_of_step(plan_reader *k, executable_step *s) {
+  size_t n = k->p->sizes.n_results;
+  s->buffers = read_list(k, &s->n_buffers, k->p->n_buffers);
+  s->guard = (size_t)deserialise_below(&k->w, n + 1);
+  if (s->guard == n) s->guard = SIZE_MAX;
+}
+
 static void read_kernel(plan_reader *k, executable_step *s) {
   executable *p = k->p;
   s->program = (size_t)deserialise_below(&k->w, k->n_records);
-  s->buffers = read_list(k, &s->n_buffers, p->n_buffers);
+  read_buffers_of_step(k, s);
   if (k->w.failed) return;
   const program_record *r = &k->records[s->program];
   size_t *values = arena_alloc(&p->arena, (r->n_values + 1) * sizeof *values);
@@ -337,7 +346,7 @@ static void read_kernel(plan_reader *k, executable_step *s) {
 static void read_custom(plan_reader *k, executable_step *s) {
   executable *p = k->p;
   size_t at = (size_t)deserialise_below(&k->w, k->g->customs.n);
-  s->buffers = read_list(k, &s->n_buffers, p->n_buffers);
+  read_buffers_of_step(k, s);
   if (k->w.failed) return;
   const node *n = k->g->customs.at[at];
   size_t n_inputs = (size_t)n->ints[2];
@@ -411,7 +420,7 @@ static bool counts_trips(const tn_program_var *v) { return var_is_trip(v->name) 
 static void read_loop(plan_reader *k, executable_step *s, size_t step) {
   executable *p = k->p;
   s->n_steps = (size_t)deserialise_below(&k->w, p->n_steps - step);
-  s->buffers = read_list(k, &s->n_buffers, p->n_buffers);
+  read_buffers_of_step(k, s);
   s->trips = (size_t)deserialise_below(&k->w, p->sizes.n_results);
   require(k, s->trips >= p->n_buffers);
   s->trip = (size_t)deserialise_below(&k->w, p->n_vars + 1);

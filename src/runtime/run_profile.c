@@ -110,7 +110,7 @@ execution_step run_profile_step(run_profile *r, size_t i) {
   }
   out.work.operations *= (double)out.times;
   out.work.bytes *= (double)out.times;
-  if (!r->has_times) return out;
+  if (!r->has_times || !r->times.count[i]) return out;
   size_t first = 0; /* step that ran */
   while (first < i && !r->times.count[first]) first++;
   out.begin = r->times.first[i] - r->times.first[first];

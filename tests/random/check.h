@@ -58,6 +58,8 @@ extern size_t check_laws_applied, check_team_laws_applied;
 
 /** Number of arrays that schedules placed inside of others so far: as costs decide; at random. */
 extern size_t check_places_by_cost, check_places_at_random;
+/** Steps that guards skipped. */
+extern size_t check_skipped_steps;
 
 /** Number of kernels with the op of each row of tensor_rows.def so far. */
 extern size_t check_rows_applied[TENSOR_ROWS];

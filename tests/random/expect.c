@@ -377,6 +377,7 @@ static const double *find_bound(expecting *x, const node *n) {
   if (n->op == OP_REDUCE) return reduce_bound(x, n);
   if (n->op == OP_SET) return set_bound(x, n);
   if (n->op == OP_RESULT) return result_bound(x, n);
+  if (n->op == OP_PICK) return bound_of(x, n->src[graph_size(x->g, n->src[0]) ? 1 : 2]);
   bool unknown =
       n->op == OP_CUSTOM || n->op == OP_KERNEL || n->op == OP_SCATTER || n->op == OP_SCAN;
   return unknown ? custom_bound(x, n) : NULL;

@@ -923,6 +923,7 @@ static unsigned weight(op o) {
   case OP_LOOP: return 8;
   case OP_RANGE:
   case OP_ITEM:     /* add_items */
+  case OP_PICK:     /* picked */
   case OP_DOT_BF16: /* of words that no graph makes by chance */
   case OP_CARRY:
   case OP_RESULT: return 0;
@@ -1150,7 +1151,7 @@ static const tensor_row *turn_of_rows(uint64_t seed) {
 
 /* Some graphs have sizes that they compute: elements of clipped integers. */
 
-enum { ITEMS_EVERY = 6, MOST_ITEM = 12 };
+enum { ITEMS_EVERY = 6, PICKS_EVERY = 7, MOST_ITEM = 12 };
 
 static const node *clipped(maker *m, const node *x, int64_t min, int64_t max) {
   const node *least = ir_fill(m->g, ir_const_int(m->g, DT_I64, min), x->rank, x->dims);
@@ -1160,7 +1161,7 @@ static const node *clipped(maker *m, const node *x, int64_t min, int64_t max) {
 }
 
 /** An element of an integer value of the pool, or of a new one; an open size may bound it. */
-static const node *any_item(maker *m) {
+static const node *item_between(maker *m, int64_t min, int64_t max) {
   shape s = any_shape(m);
   const node *x = NULL, *at[MOST_RANK];
   for (int i = 0; i < 4 && !x; i++) {
@@ -1169,7 +1170,6 @@ static const node *any_item(maker *m) {
     if (fits && n->rank <= MOST_RANK && is_exact(m, n)) x = n;
   }
   if (!x) x = new_buffer(m, DT_I32, &s, CONTENTS_INDEX);
-  int64_t min = m->zeros ? 0 : 1, max = rng_between(&m->r, 2, MOST_ITEM);
   for (size_t i = 0; i < x->rank; i++) {
     int64_t n = size_of(m, x->dims[i]);
     if (n < 1) min = 0; /* what is outside is 0 */
@@ -1178,6 +1178,40 @@ static const node *any_item(maker *m) {
                                     : number(m, rng_between(&m->r, 0, n - 1));
   }
   return ir_item(m->g, clipped(m, x, min, max), at, min, number(m, max));
+}
+
+static const node *any_item(maker *m) {
+  int64_t min = m->zeros ? 0 : 1;
+  return item_between(m, min, rng_between(&m->r, 2, MOST_ITEM));
+}
+
+/* Some graphs have branches, whose sides the values after them may read too. */
+
+/** An index from 0 to 1: an element, or a comparison of a size. */
+static const node *any_condition(maker *m) {
+  const node *size = m->n_sizes ? m->sizes[rng_below(&m->r, m->n_sizes)] : NULL;
+  const node *below = size ? ix_lt(m->g, size, number(m, rng_between(&m->r, 1, 9))) : NULL;
+  if (!below || below->op == OP_CONST || rng_chance(&m->r, 60)) return item_between(m, 0, 1);
+  return ir_op3(m->g, OP_WHERE, below, number(m, 1), number(m, 0));
+}
+
+/** A value combined with others of its shape, which nothing else reads. */
+static const node *side_of(maker *m, const node *x) {
+  op o = x->dtype == DT_BOOL ? OP_XOR : OP_ADD;
+  shape s = shape_of(x);
+  for (size_t k = rng_below(&m->r, 3); k > 0 && op_takes(o, (dtype)x->dtype); k--)
+    x = ir_op2(m->g, o, x, want(m, (dtype)x->dtype, &s, false));
+  return x;
+}
+
+static const node *picked(maker *m) {
+  const node *x = any_value(m);
+  shape s = shape_of(x), other = any_shape(m);
+  for (size_t k = 0; k < s.rank && k < other.rank; k++)
+    if (rng_chance(&m->r, 40)) s.dims[k] = other.dims[k];
+  const node *y = want(m, (dtype)x->dtype, &s, false);
+  if (!fits(m, x) || !fits(m, y)) return NULL;
+  return ir_pick(m->g, any_condition(m), side_of(m, x), side_of(m, y));
 }
 
 /** Makes ITEMs some of the sizes from which others are drawn. */
@@ -1263,6 +1297,8 @@ void generate(graph *g, uint64_t seed) {
     const node *n = apply(&m, any_op(&m));
     if (fits(&m, n)) keep(&m, n);
     if (seed % ITEMS_EVERY == 2 && i < 8 && i % 3 == 1) add_items(&m);
+    n = seed % PICKS_EVERY == 3 && rng_chance(&m.r, 40) ? picked(&m) : NULL;
+    if (fits(&m, n)) keep(&m, n);
   }
   if (rng_below(&m.r, 200) == 0) add_long_products(&m);
   if (rng_below(&m.r, 200) == 0) add_pieces(&m);

@@ -210,7 +210,7 @@ int64_t graph_size(const graph *g, const node *n) {
   if (n->n_src > 64) diag_raise(g->a->diag, TN_ERR_INTERNAL, "a size of %u terms", n->n_src);
   for (uint32_t i = 0; i < n->n_src; i++) args[i] = (uint64_t)graph_size(g, n->src[i]);
   if (n->op == OP_AFFINE) return (int64_t)scalar_eval_affine(n->ints, n->n_src, args, &overflow);
-  return (int64_t)scalar_eval((op)n->op, DT_INDEX, DT_INDEX, args, &overflow);
+  return (int64_t)scalar_eval((op)n->op, DT_INDEX, (dtype)n->dtype, args, &overflow);
 }
 
 int64_t graph_count(const graph *g, const node *n) {

@@ -53,10 +53,11 @@ typedef struct tn_explained_step {
   bool is_output;  /**< true: it writes a result of the plan */
   size_t n_places; /**< arrays that it computes in larger ones, as pieces of a concatenation */
   size_t n_copies; /**< arrays that it copies into larger ones */
+  bool is_guarded; /**< true: a run skips it if no branch that it takes needs it */
 } tn_explained_step;
 
 #define TN_EXPLAINED_STEP_INIT \
-  { sizeof(tn_explained_step), NULL, -1, NULL, NULL, 0, NULL, 0, false, 0, 0 }
+  { sizeof(tn_explained_step), NULL, -1, NULL, NULL, 0, NULL, 0, false, 0, 0, false }
 
 /** Cost of a part of the compilation: time in nanoseconds, nodes made, rewrites. */
 typedef struct tn_explained_cost {

@@ -123,6 +123,7 @@ static void add_places(str *s, const tn_explained_step *step) {
   if (step->n_places)
     str_addf(s, "<p>Writes %zu piece%s of larger arrays.</p>\n", step->n_places,
              step->n_places > 1 ? "s" : "");
+  if (step->is_guarded) str_add(s, "<p>Skipped in runs that take another branch.</p>\n");
   if (step->n_copies)
     str_addf(s, "<p>Copies %zu piece%s of larger arrays.</p>\n", step->n_copies,
              step->n_copies > 1 ? "s" : "");

@@ -76,6 +76,7 @@ static void add_step(str *to, const explanation *e, size_t i) {
              text_escape(a, s->values[k].text), text_escape(a, s->values[k].why));
   if (s->n_places)
     str_addf(to, "  writes    %s of larger arrays\n", text_count(a, s->n_places, "piece"));
+  if (s->is_guarded) str_add(to, "  skipped   in runs that take another branch\n");
   if (s->n_copies)
     str_addf(to, "  copies    %s of larger arrays\n", text_count(a, s->n_copies, "piece"));
   if (s->kernel < 0) {

@@ -26,7 +26,11 @@ typedef enum term_kind {
   TERM_NEG,
   TERM_ABS,
   TERM_COPY,
-  TERM_BITCAST
+  TERM_BITCAST,
+  TERM_LT,
+  TERM_LE,
+  TERM_WHERE,
+  TERM_LIMIT
 } term_kind;
 
 /** One operation on the results of earlier terms, or a leaf. */
@@ -34,7 +38,8 @@ struct launch_term {
   term_kind kind;
   dtype dtype;      /* the type that the result must fit in */
   uint32_t a, b;    /* indices of terms; of a VALUE: a is its index among the values */
-  int64_t lo, hi;   /* of a VALUE: its bounds; of a CONST: lo is the number */
+  int64_t lo, hi;   /* of a VALUE: its bounds; of a CONST: lo is the number; of a WHERE: lo is the
+                       index of the term of its condition */
   const char *name; /* of a VALUE */
 };
 
@@ -103,11 +108,11 @@ static bool find_kind(op o, term_kind *kind) {
   static const struct {
     op op;
     term_kind kind;
-  } table[] = {{OP_ADD, TERM_ADD},        {OP_SUB, TERM_SUB},   {OP_MUL, TERM_MUL},
-               {OP_MOD, TERM_MOD},        {OP_CDIV, TERM_CDIV}, {OP_FLOORDIV, TERM_FLOORDIV},
-               {OP_CMOD, TERM_CMOD},      {OP_MAX, TERM_MAX},   {OP_MIN, TERM_MIN},
-               {OP_NEG, TERM_NEG},        {OP_ABS, TERM_ABS},   {OP_CAST, TERM_COPY},
-               {OP_BITCAST, TERM_BITCAST}};
+  } table[] = {{OP_ADD, TERM_ADD},         {OP_SUB, TERM_SUB},   {OP_MUL, TERM_MUL},
+               {OP_MOD, TERM_MOD},         {OP_CDIV, TERM_CDIV}, {OP_FLOORDIV, TERM_FLOORDIV},
+               {OP_CMOD, TERM_CMOD},       {OP_MAX, TERM_MAX},   {OP_MIN, TERM_MIN},
+               {OP_NEG, TERM_NEG},         {OP_ABS, TERM_ABS},   {OP_CAST, TERM_COPY},
+               {OP_BITCAST, TERM_BITCAST}, {OP_LT, TERM_LT},     {OP_LE, TERM_LE}};
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)
     if (table[i].op == o) {
       *kind = table[i].kind;
@@ -116,13 +121,21 @@ static bool find_kind(op o, term_kind *kind) {
   return false;
 }
 
+static uint32_t add_where(term_compiler *c, const node *n) {
+  return add_term(c, (launch_term){.kind = TERM_WHERE,
+                                   .dtype = (dtype)n->dtype,
+                                   .a = term_of(c, n->src[1]),
+                                   .b = term_of(c, n->src[2]),
+                                   .lo = term_of(c, n->src[0])});
+}
+
 static uint32_t add_operation(term_compiler *c, const node *n) {
   term_kind kind;
   dtype t = (dtype)n->dtype;
   if (!find_kind((op)n->op, &kind))
     diag_raise(c->arena->diag, TN_ERR_ARGUMENT,
                "a launch size uses %s, which is not supported in sizes", op_name((op)n->op));
-  if (t != DT_INDEX && !dtype_is_int(t))
+  if (t != DT_INDEX && !dtype_is_int(t) && t != DT_BOOL)
     diag_raise(c->arena->diag, TN_ERR_ARGUMENT,
                "a launch size has type %s, expected an integer type", dtype_name(t));
   uint32_t a = term_of(c, n->src[0]), b = n->n_src > 1 ? term_of(c, n->src[1]) : a;
@@ -134,6 +147,7 @@ static uint32_t add_node(term_compiler *c, const node *n) {
   case OP_CONST: return add_const(c, n);
   case OP_VAR: return add_value(c, n);
   case OP_AFFINE: return add_affine(c, n);
+  case OP_WHERE: return add_where(c, n);
   default: return add_operation(c, n);
   }
 }
@@ -204,8 +218,8 @@ static launch_term read_term(deserialiser *r, size_t at, const char *const names
   bool is_value = v[0] == TERM_VALUE, is_number = v[0] == TERM_CONST;
   dtype_class cls = v[1] < DT_LIMIT ? dtype_facts_of((int)v[1])->cls : DC_NONE;
   uint64_t operands = is_number ? UINT64_MAX : is_value ? n_names : at;
-  if (v[0] > TERM_BITCAST || cls == DC_NONE || cls == DC_FLOAT || v[2] >= operands ||
-      (!is_value && v[3] >= operands))
+  if (v[0] >= TERM_LIMIT || (v[0] == TERM_WHERE && v[4] >= at) || cls == DC_NONE ||
+      cls == DC_FLOAT || v[2] >= operands || (!is_value && v[3] >= operands))
     r->failed = true;
   if (r->failed) return (launch_term){0};
   return (launch_term){.kind = (term_kind)v[0],
@@ -292,6 +306,8 @@ static tn_status eval_operation(const launch_term *s, int64_t a, int64_t b, int6
     return a < 0 && __builtin_sub_overflow(0, a, r) ? fail_overflow(d, 0, "-", a) : TN_OK;
   case TERM_COPY: *r = a; return TN_OK;
   case TERM_BITCAST: *r = reinterpret(s->dtype, a); return TN_OK;
+  case TERM_LT: *r = a < b; return TN_OK;
+  case TERM_LE: *r = a <= b; return TN_OK;
   default: return eval_division(s, a, b, r, d);
   }
 }
@@ -311,6 +327,8 @@ tn_status launch_exprs_eval(const launch_exprs *c, const int64_t values[], int64
       term_results[i] = s->lo;
     else if (s->kind == TERM_VALUE)
       status = eval_value(s, values[s->a], &term_results[i], d);
+    else if (s->kind == TERM_WHERE)
+      term_results[i] = term_results[term_results[s->lo] ? s->a : s->b];
     else
       status = eval_operation(s, term_results[s->a], term_results[s->b], &term_results[i], d);
     if (!status) status = check_fit(s->dtype, term_results[i], d);
@@ -330,6 +348,8 @@ void launch_exprs_latest(const launch_exprs *c, const size_t of_value[], size_t 
     }
     size_t a = term_results[s->a], b = term_results[s->b];
     term_results[i] = a > b ? a : b;
+    if (s->kind == TERM_WHERE && term_results[s->lo] > term_results[i])
+      term_results[i] = term_results[s->lo];
   }
   for (size_t i = 0; i < c->n_results; i++) results[i] = term_results[c->results[i]];
 }

@@ -161,6 +161,17 @@ const char *check_op_item(const node_spec *s) {
                                                              : "a coordinate that is no index";
 }
 
+const char *check_op_pick(const node_spec *s) {
+  const node *c = s->src[0], *a = s->src[1], *b = s->src[2];
+  if (!check_is_index(c) || c->lo < 0 || c->hi > 1) return "pick takes an index from 0 to 1";
+  if (!check_is_value(a) || !check_is_value(b)) return "pick takes tensors";
+  if (a->dtype != s->dtype || b->dtype != s->dtype) return "pick takes tensors of its type";
+  if (a->rank != b->rank || s->n_src - 3 != a->rank) return "pick takes tensors of its rank";
+  for (size_t i = 0; i < a->rank; i++)
+    if (a->dims[i] == b->dims[i] && s->src[3 + i] != a->dims[i]) return "pick of another shape";
+  return check_sizes(s->src + 3, a->rank);
+}
+
 const char *check_op_custom(const node_spec *s) {
   int64_t uid = s->ints[0], output = s->ints[1], inputs = s->ints[2], writes = s->ints[3];
   if (uid < 0 || output < 0) return "a negative number";

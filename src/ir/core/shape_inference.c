@@ -28,6 +28,7 @@ inferred_shape infer_shape(const node_spec *s) {
   case OP_KERNEL:
   case OP_RESULT: return shape_from_sources(s, (size_t)s->ints[1]);
   case OP_CARRY: return shape_from_sources(s, 1);
+  case OP_PICK: return shape_from_sources(s, 3);
   case OP_SLICE: return shape_from_sources(s, 1 + (s->n_src - 1) / 2);
   case OP_PAD: return shape_from_sources(s, 2 + (s->n_src - 2) / 2);
   case OP_PERMUTE: return (inferred_shape){.rank = s->src[0]->rank, .own = true};

@@ -108,6 +108,17 @@ const node *ir_item(ir *g, const node *x, const node *const at[], int64_t min, c
   return ir_node(g, OP_ITEM, DT_INDEX, src, x->rank + 2u, &min, 1);
 }
 
+const node *ir_pick(ir *g, const node *c, const node *a, const node *b) {
+  const node *src[IR_MAX_RANK + 3] = {c, a, b};
+  if (a == b || node_is_const(c)) return a == b || node_int(c) ? a : b;
+  const node *is_first = ix_lt(g, ix_const(g, 0), c);
+  ir_check_rank(g, a->rank);
+  for (size_t i = 0; i < a->rank; i++)
+    src[3 + i] = a->dims[i] == b->dims[i] ? a->dims[i]
+                                          : ir_op3(g, OP_WHERE, is_first, a->dims[i], b->dims[i]);
+  return ir_node(g, OP_PICK, (dtype)a->dtype, src, a->rank + 3u, NULL, 0);
+}
+
 const node *ir_item_element(ir *g, const node *item) {
   const node *x = item->src[0], *at[IR_MAX_RANK];
   for (size_t i = 0; i < x->rank; i++) at[i] = ir_cast(g, item->src[1 + i], DT_I64);

@@ -38,6 +38,9 @@ const node *ir_scan_classes(ir *g, op o, const node *x, size_t axis, const node 
    is read. */
 const node *ir_item(ir *g, const node *x, const node *const at[], int64_t min, const node *most);
 
+/** PICK: a where c, an index from 0 to 1, is 1, else b, of the same type and rank. */
+const node *ir_pick(ir *g, const node *c, const node *a, const node *b);
+
 /** The element of an ITEM, an i64 of rank 0; 0 outside of the tensor. */
 const node *ir_item_element(ir *g, const node *item);
 

@@ -1,5 +1,6 @@
 /* Implements the interpreter of tensor graphs: evaluates nodes in topological order on whole
    arrays, one element after the other, and frees an array after its last use, by use counts. */
+#include "ir/core/guard.h"
 #include "ir/core/scalar_eval.h"
 #include "ir/core/shape_inference.h"
 #include "ir/core/tensor_loop.h"
@@ -29,11 +30,12 @@ typedef struct loop_run {
 
 /** The nodes of the graph; lists are by position in `order`. */
 typedef struct node_table {
-  node_list order; /* sources first */
-  map number;      /* node → its position, + 1 */
-  value **at;      /* arrays; NULL: not computed yet, or freed */
-  int64_t *index;  /* values of index nodes */
-  uint32_t *uses;  /* reads that are still to come */
+  node_list order;      /* sources first */
+  map number;           /* node → its position, + 1 */
+  value **at;           /* arrays; NULL: not computed yet, or freed */
+  int64_t *index;       /* values of index nodes */
+  uint32_t *uses;       /* reads that are still to come */
+  const guard **guards; /* NULL: there are no PICKs */
 } node_table;
 
 typedef struct run {
@@ -482,8 +484,16 @@ static void run_kernel(run *r, const node *n) {
 
 static void evaluate(run *r, const node *n);
 
+/** True unless all that reads a node is in sides that PICKs do not take. */
+static bool is_needed(const run *r, const node *n) {
+  const guard *g = r->nodes.guards ? r->nodes.guards[position(r, n)] : NULL;
+  for (size_t i = 0; g && i < g->n; i++)
+    if ((index_of(r, g->at[i].condition) != 0) != g->at[i].is_one) return false;
+  return true;
+}
+
 static void run_node(run *r, const node *n) {
-  if (n->op == OP_RANGE) return;
+  if (n->op == OP_RANGE || !is_needed(r, n)) return;
   if (n->dtype == DT_INDEX)
     r->nodes.index[position(r, n)] = index_value(r, n);
   else
@@ -591,8 +601,17 @@ static void find_loops(run *r) {
   }
 }
 
+static void run_pick(run *r, const node *n) {
+  const interp_array *from = array_of(r, n->src[index_of(r, n->src[0]) ? 1 : 2]);
+  int64_t dims[INTERP_MAX_RANK];
+  dims_of(r, n, dims);
+  if (memcmp(dims, from->dims, n->rank * sizeof *dims)) raise_bad_shape(r, n);
+  copy_value(r, &r->nodes.at[position(r, n)], n, from);
+}
+
 static void evaluate(run *r, const node *n) {
   switch (n->op) {
+  case OP_PICK: run_pick(r, n); return;
   case OP_LOOP: run_loop(r, map_get(&r->loops, n)); return;
   case OP_CARRY: run_carry(r, n); return;
   case OP_RESULT: run_result(r, n); return;
@@ -636,6 +655,23 @@ static void number_nodes(run *r) {
   r->nodes.at = arena_calloc(&r->work, r->nodes.order.n, sizeof *r->nodes.at);
 }
 
+/** Finds under which conditions each node is needed, from the roots back. */
+static void find_guards(run *r) {
+  const node_list *order = &r->nodes.order;
+  guard_table t = guard_table_of(&r->work, order->at, order->n);
+  bool has_picks = false;
+  for (size_t i = 0; i < order->n; i++) has_picks |= order->at[i]->op == OP_PICK;
+  if (!has_picks) return;
+  const guard **guards = arena_calloc(&r->work, order->n, sizeof *guards);
+  for (size_t i = 0; i < r->n; i++) guards[position(r, r->roots[i])] = guard_always(&t);
+  for (size_t i = order->n; i-- > 0;)
+    for (size_t k = 0; k < order->at[i]->n_src; k++) {
+      const guard **of = &guards[position(r, order->at[i]->src[k])];
+      *of = guard_common(&t, *of, guard_of_source(&t, guards[i], order->at[i], k));
+    }
+  r->nodes.guards = guards;
+}
+
 static void release_sources(run *r, const node *n) {
   for (uint32_t k = 0; k < n->n_src; k++) {
     size_t s = position(r, n->src[k]);
@@ -646,6 +682,7 @@ static void release_sources(run *r, const node *n) {
 static void run_graph(void *arg) {
   run *r = arg;
   number_nodes(r);
+  find_guards(r);
   find_loops(r);
   for (size_t i = 0; i < r->nodes.order.n; i++) {
     const node *n = r->nodes.order.at[i];

@@ -4,6 +4,7 @@
 
 #include "ir/core/binder.h"
 #include "ir/core/topo_sort.h"
+#include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 
 typedef struct substitution {
@@ -42,6 +43,7 @@ const node *subst_rebuild(ir *g, const node *n, const node *const src[]) {
     if (simpler) return simpler;
   }
   if (n->dtype == DT_INDEX && n->n_src) return ix_rebuild(g, n, src);
+  if (n->op == OP_PICK) return ir_pick(g, src[0], src[1], src[2]);
   return ir_with_sources(g, n, src);
 }
 

@@ -17,8 +17,8 @@ const node *subst_ranges(ir *g, const node *root, const map *with);
 const node *subst_fresh_ranges(ir *g, const node *root, const map *with);
 
 /** Remakes a node with other sources in `g`: index arithmetic and comparisons in canonical form,
-    WHERE, AND and OR of constant conditions simplified, negative extents cut to 0. The node may be
-    of another ir. */
+    WHERE, PICK, AND and OR of constant conditions simplified, negative extents cut to 0. The node
+   may be of another ir. */
 const node *subst_rebuild(ir *g, const node *n, const node *const src[]);
 
 /** Remakes the chain of movements from `old` up to `view` on top of `other`; works in `a`. */

@@ -86,7 +86,8 @@ typedef struct schedule_step {
   node_list values; /* tensors of the normalised graph that it computes; none: a copy */
   size_t *items;    /* buffers of the ITEMs whose variables it mentions */
   size_t n_items;
-  const char *name; /* the labels of the tensors it computes, or their ops */
+  const char *name;  /* the labels of the tensors it computes, or their ops */
+  const node *guard; /* an index from 0 to 1: the step is skipped where it is 0; NULL: never */
 } schedule_step;
 
 /** Where the value of a labelled node is. */

@@ -77,6 +77,11 @@ typedef struct value_placement {
 
 typedef VEC(group *) groups;
 
+/** The guard of the values that a group writes, which all have the same; NULL: it runs always. */
+static inline const struct guard *group_guard(const group *g) {
+  return g->custom ? g->custom->guard : g->stores.n ? g->stores.at[0].use->v->guard : NULL;
+}
+
 /** The point of a use for an INDEX; NULL: none. */
 point *use_find_point(const use *u, const node *index);
 

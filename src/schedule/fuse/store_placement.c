@@ -122,7 +122,8 @@ use *store_find_host(grouping *s, const value *v, const option *const best[]) {
   for (size_t i = 0; i < v->places->uses.n; i++) {
     use *u = v->places->uses.at[i];
     bool fits = best[i] && !u->g->custom && !computes_updates(u->g) && may_write(u->g, v) &&
-                !writes_holder(s, u->g, v) && index_to_write(s, u, best[i]);
+                group_guard(u->g) == v->guard && !writes_holder(s, u->g, v) &&
+                index_to_write(s, u, best[i]);
     if (fits && group_count_arguments(u->g) + count_arrays(v) <= s->request->arguments) return u;
   }
   return NULL;
@@ -146,7 +147,7 @@ static group *new_group(grouping *s, value *v) {
 static bool may_become_root(grouping *s, const group *g, const value *v) {
   if (v->updates || computes_updates(g)) return false;
   if (g->custom || !g->stores.n || !has_extents(g, v) || map_has(&g->use_of, v)) return false;
-  if (writes_holder(s, g, v)) return false;
+  if (writes_holder(s, g, v) || group_guard(g) != v->guard) return false;
   /* A stopgap: contractions in one nest seldom share loads, and a tile of each needs registers. */
   if (v->facts->tiles.path > 0 && !value_reads_scan(s->values, v)) return false;
   point at = {.index = root_index(s, g, v), .free = g->root->own};

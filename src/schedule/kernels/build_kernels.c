@@ -15,6 +15,7 @@
 #include "schedule/kernels/kernel_buffers.h"
 #include "schedule/kernels/update_kernel.h"
 #include "schedule/loops/outline_loops.h"
+#include "schedule/values/guarded_values.h"
 
 #include <stdlib.h>
 
@@ -35,9 +36,10 @@ typedef struct kernels {
   size_t arguments; /* most buffers of a kernel; 0: any number */
   schedule *s;
   kernel_parts now;
-  map buffer_of;    /* array (PARAM, tensor, SET) → buffer number + 1 */
-  map user_kernels; /* user kernels that have a step, by their KERNEL for slot 0 */
-  map loops;        /* loops that have a step */
+  map buffer_of;     /* array (PARAM, tensor, SET) → buffer number + 1 */
+  map user_kernels;  /* user kernels that have a step, by their KERNEL for slot 0 */
+  map loops;         /* loops that have a step */
+  const node *guard; /* of the group's steps; NULL: none */
 } kernels;
 
 /* Buffers. */
@@ -84,6 +86,12 @@ static void add_inputs(kernels *k, const normalised *in) {
 
 /** Adds a buffer for an array, or for the one that holds it. */
 static void add_array_buffer(kernels *k, const node *array) {
+  const node *pick = map_get(&k->values->sides, array);
+  if (pick) {
+    add_array_buffer(k, pick);
+    set_buffer(k, array, buffer_of(k, pick));
+    return;
+  }
   const node *holder = values_holder(k->values, array);
   if (!map_has(&k->buffer_of, holder)) set_buffer(k, holder, new_buffer(k, holder));
   if (holder == array) return;
@@ -459,7 +467,10 @@ static schedule_step kernel_step(kernels *k, const node *kernel, const node *wha
   return s;
 }
 
-static void add_step(kernels *k, schedule_step step) { vec_push(k->a, &k->s->steps, step); }
+static void add_step(kernels *k, schedule_step step) {
+  step.guard = k->guard;
+  vec_push(k->a, &k->s->steps, step);
+}
 
 static void add_copy(kernels *k, const node *like, size_t from, size_t to) {
   add_step(k, kernel_step(k, user_kernel_copy(k->g, like, from, to), like));
@@ -579,6 +590,7 @@ static void count_places(const kernels *k, const group *at, schedule_step *s) {
 
 static void add_steps(kernels *k, group *at) {
   if (at->custom && at->custom->is_join) return; /* its pieces are in place */
+  k->guard = guarded_values_condition(k->g, group_guard(at));
   if (!at->custom) {
     schedule_step s = kernel_step(k, kernel_of(k, at), at->stores.at[0].use->v->tensor);
     s.values = computed_tensors(k, at);

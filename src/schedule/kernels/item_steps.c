@@ -10,6 +10,7 @@ static node_list nodes_of_step(arena *a, const normalised *in, const schedule *s
                                const schedule_step *step) {
   node_list all = {0};
   if (step->kernel) vec_push(a, &all, step->kernel);
+  if (step->guard) vec_push(a, &all, step->guard);
   for (size_t i = 0; i < step->n_buffers; i++)
     vec_push(a, &all, s->buffers.at[step->buffers[i]].size);
   for (size_t i = 0; i < in->loops.n; i++) {

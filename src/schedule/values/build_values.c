@@ -13,6 +13,7 @@
 #include "schedule/core/user_kernel.h"
 #include "schedule/values/collapse_reduction.h"
 #include "schedule/values/factor_sums.h"
+#include "schedule/values/guarded_values.h"
 #include "schedule/values/late_values.h"
 #include "schedule/values/online_softmax.h"
 #include "schedule/values/value_order.h"
@@ -145,6 +146,27 @@ static void add_join(building *r, const join *j) {
   for (size_t i = 0; i < j->pieces.n; i++)
     if (!map_has(&r->out->of, j->pieces.at[i])) add_computed(r, j->pieces.at[i]);
   v->inputs.arrays = j->pieces;
+  v->is_join = v->memory.is_never_inlined = true;
+  add_value(r, v, NULL);
+}
+
+/** One side of a PICK, as a value of its own that is stored to the PICK's array. */
+static const node *add_side(building *r, const node *pick, const node *x) {
+  int64_t ints[] = {-1 - ir_fresh_id(r->g), 0};
+  const node *any = ir_node(r->g, OP_BUFFER, (dtype)x->dtype, x->dims, x->rank, ints, 2);
+  const node *tensor = versions_identity_slice(r->g, any);
+  value *v = value_of_tensor(r->g, tensor, x->rank, x->dims);
+  add_value(r, v, body_element(r, x, v->coords));
+  map_set(r->a, &r->out->sides, tensor, (void *)pick);
+  return tensor;
+}
+
+/** Adds a PICK after its sides, of which a run stores one. */
+static void add_pick(building *r, const node *n) {
+  value *v = value_of_tensor(r->g, n, n->rank, n->dims);
+  node_list sides = {0};
+  for (size_t i = 1; i <= 2; i++) vec_push(r->a, &sides, add_side(r, n, n->src[i]));
+  v->inputs.arrays = sides;
   v->is_join = v->memory.is_never_inlined = true;
   add_value(r, v, NULL);
 }
@@ -307,6 +329,7 @@ static void add_tensor_value(building *r, const node *n) {
   case OP_CUSTOM:
   case OP_KERNEL:
   case OP_RESULT: add_opaque(r, n); return;
+  case OP_PICK: add_pick(r, n); return;
   case OP_SCATTER: add_scatter(r, n); return;
   case OP_SCAN: add_scan(r, n); return;
   case OP_REDUCE: add_reduction(r, n); return;
@@ -384,7 +407,7 @@ void values_build(ir *g, int math, const machine *m, const joins_policy *p, norm
     add_required_stores(&r);
     drop_unread(&r);
     rewrite_sums(&r, m);
-    late_values_find(g, in, out);
+    guarded_values_find(g, in, out);
     node_list conflicts = {0};
     arena_rewind(work, here);
     values_order(g, in, out, &conflicts);

@@ -11,16 +11,31 @@ static bool enters(const node *n, void *user) {
   return n->op != OP_INDEX;
 }
 
-static void add_vars(ir *g, const normalised *in, const node_list *in_nodes, node_list *found) {
-  arena *work = ir_scratch(g);
-  node_list order = topo_sort(work, in_nodes->at, in_nodes->n, enters, NULL);
-  map seen = {0};
-  for (size_t i = 0; i < order.n; i++) {
-    uintptr_t number = (uintptr_t)map_get(&in->items->of, order.at[i]);
-    if (!number) continue;
-    const node *value = in->roots[in->items->first + number - 1];
-    if (!map_has(&seen, value)) vec_push(ir_arena(g), found, value);
-    map_set(work, &seen, value, NULL);
+/** An element, and the guard under which it is mentioned. */
+typedef struct mention {
+  const node *value;
+  const guard *under;
+} mention;
+
+typedef VEC(mention) mentions;
+
+/** Adds the elements that nodes mention; works in `a`. */
+static void add_mentions(arena *a, const normalised *in, guard_table *t, const node_list *in_nodes,
+                         mentions *found) {
+  node_list order = topo_sort(a, in_nodes->at, in_nodes->n, enters, NULL);
+  map under = {0};
+  for (size_t i = 0; i < in_nodes->n; i++)
+    map_set(a, &under, in_nodes->at[i], (void *)guard_always(t));
+  for (size_t i = order.n; i-- > 0;) {
+    const node *n = order.at[i];
+    const guard *of = map_get(&under, n);
+    uintptr_t number = (uintptr_t)map_get(&in->items->of, n);
+    if (number) vec_push(a, found, (mention){in->roots[in->items->first + number - 1], of});
+    for (size_t k = 0; enters(n, NULL) && k < n->n_src; k++) {
+      const guard *known = map_get(&under, n->src[k]);
+      known = guard_common(t, known, guard_of_source(t, of, n, k));
+      map_set(a, &under, n->src[k], (void *)known);
+    }
   }
 }
 
@@ -29,8 +44,10 @@ static void add_all(arena *a, node_list *to, size_t n, const node *const *nodes)
 }
 
 /** Lists the nodes in which a value may mention variables. */
-static node_list nodes_of_value(arena *a, const normalised *in, const value *v) {
+static node_list nodes_of_value(arena *a, const normalised *in, const values *of, const value *v) {
   node_list all = {0};
+  const node *pick = map_get(&of->sides, v->tensor);
+  if (pick) add_all(a, &all, pick->rank, pick->dims);
   if (v->body) vec_push(a, &all, v->body);
   for (size_t i = 0; i < v->inputs.elements.n; i++)
     add_all(a, &all, v->inputs.elements.at[i]->n_src - 1u, v->inputs.elements.at[i]->src + 1);
@@ -39,12 +56,13 @@ static node_list nodes_of_value(arena *a, const normalised *in, const value *v) 
     vec_push(a, &all, v->reduction.ranges[i]);
   for (size_t i = 0; i < v->inputs.tensors.n; i++)
     add_all(a, &all, v->inputs.tensors.at[i]->rank, v->inputs.tensors.at[i]->dims);
-  for (size_t i = 0; i < v->inputs.arrays.n; i++)
+  for (size_t i = 0; i < v->inputs.arrays.n && v->tensor->op != OP_PICK; i++)
     add_all(a, &all, v->inputs.arrays.at[i]->rank, v->inputs.arrays.at[i]->dims);
   for (size_t i = 0; i < v->memory.stores.n; i++)
     add_all(a, &all, v->memory.stores.at[i].array->rank, v->memory.stores.at[i].array->dims);
   for (size_t i = 0; v->scan && i < v->scan->n; i++)
     add_all(a, &all, v->scan->state[i].rank, v->scan->state[i].dims);
+  if (v->tensor->op == OP_PICK) vec_push(a, &all, v->tensor->src[0]);
   if (v->tensor->op == OP_RESULT && v->tensor->ints[2]) {
     const node_list *vars = &in->loop_vars.at[v->tensor->ints[2] - 1];
     add_all(a, &all, vars->n, vars->at);
@@ -52,26 +70,47 @@ static node_list nodes_of_value(arena *a, const normalised *in, const value *v) 
   return all;
 }
 
-void late_values_find(ir *g, const normalised *in, values *v) {
-  arena *work = ir_scratch(g);
+static void add_items(ir *g, const values *all, value *v, const mentions *found) {
+  for (size_t k = 0; k < found->n; k++) {
+    if (!map_has(&all->of, found->at[k].value)) continue;
+    vec_push(ir_arena(g), &v->inputs.items, found->at[k].value);
+    vec_push(ir_arena(g), &v->inputs.item_guards, found->at[k].under);
+  }
+}
+
+void late_values_add(ir *g, const normalised *in, guard_table *t, const values *all, value *v,
+                     const node *index) {
+  node_list one = {0};
+  mentions found = {0};
+  if (!in->items) return;
+  arena_mark here = arena_save(ir_scratch(g));
+  vec_push(ir_scratch(g), &one, index);
+  add_mentions(ir_scratch(g), in, t, &one, &found);
+  add_items(g, all, v, &found);
+  arena_rewind(ir_scratch(g), here);
+}
+
+void late_values_find(ir *g, const normalised *in, guard_table *t, values *v) {
   for (size_t i = 0; in->items && i < v->at.n; i++) {
-    arena_mark here = arena_save(work);
+    arena_mark here = arena_save(ir_scratch(g));
     value *at = v->at.at[i];
-    node_list own = nodes_of_value(work, in, at), found = {0};
-    add_vars(g, in, &own, &found);
-    at->inputs.items = (node_list){0};
-    for (size_t k = 0; k < found.n; k++)
-      if (map_has(&v->of, found.at[k])) vec_push(ir_arena(g), &at->inputs.items, found.at[k]);
-    arena_rewind(work, here);
+    node_list own = nodes_of_value(ir_scratch(g), in, v, at);
+    mentions found = {0};
+    add_mentions(ir_scratch(g), in, t, &own, &found);
+    at->inputs.items.n = at->inputs.item_guards.n = 0;
+    add_items(g, v, at, &found);
+    arena_rewind(ir_scratch(g), here);
   }
 }
 
 bool late_values_has_late_size(ir *g, const normalised *in, const node *tensor) {
-  node_list found = {0}, sizes = {0};
+  node_list sizes = {0};
+  mentions found = {0};
   if (!in->items) return false;
   arena_mark here = arena_save(ir_scratch(g));
-  add_all(ir_scratch(g), &sizes, tensor->rank, tensor->dims);
-  add_vars(g, in, &sizes, &found);
+  guard_table t = {.a = ir_scratch(g)};
+  add_all(t.a, &sizes, tensor->rank, tensor->dims);
+  add_mentions(t.a, in, &t, &sizes, &found);
   arena_rewind(ir_scratch(g), here);
   return found.n;
 }

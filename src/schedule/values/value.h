@@ -62,6 +62,7 @@ typedef struct value_inputs {
   node_list tensors;  /* their tensors, each once */
   node_list arrays;   /* tensors that it needs in memory as whole arrays */
   node_list items;    /* elements that decide sizes which it mentions: they are read before */
+  VEC(const struct guard *) item_guards; /* of each, where it is mentioned */
 } value_inputs;
 
 /** Form in which a kernel that computes a value best holds it. */
@@ -94,8 +95,8 @@ typedef struct value {
   size_t rank;
   const node *const *dims;
   const node *const *coords; /* a RANGE for each axis; 0 where the size is 1 */
-  const node *body; /* NULL: a CUSTOM, KERNEL or RESULT, which read whole arrays, or a join,
-                       whose array consists of them */
+  const node *body; /* NULL: a CUSTOM, KERNEL or RESULT, which read whole arrays, or a join or a
+                       PICK, whose array consists of them */
   value_reduction reduction;
   value_inputs inputs;
   bool depends_on_coords; /* value_depends_on_coords of the body */
@@ -103,9 +104,10 @@ typedef struct value {
   const value_scan *scan;       /* the states of a scan; NULL: no scan */
   const value_updates *updates; /* NULL: a value that is an expression at each element */
   bool is_in_scan;              /* reads states of a scan: only computed in its loop */
-  bool is_join;                 /* joins.h: no kernel computes it */
+  bool is_join;                 /* joins.h, or a PICK: no kernel computes it */
   value_memory memory;
   value_local local;
+  const struct guard *guard; /* guarded_values.h: needed in runs in which it holds; NULL: in all */
   /* The search. */
   size_t position;                /* in `values` */
   struct value_facts *facts;      /* cost_model.h */
@@ -126,6 +128,7 @@ typedef struct values {
   map of; /* tensor → value; a SET that is a store of another value is that value's */
   map overwriter; /* array (PARAM or tensor) → the value stored over it */
   map places;     /* tensor → array_place, if its array lies inside another one */
+  map sides;      /* tensor → the PICK whose array it is stored to where it is taken */
 } values;
 
 /** The number of first operands that a tensor's node reads as whole arrays: the inputs of CUSTOMs,

@@ -13,7 +13,8 @@ typedef struct evaluated_items {
 } evaluated_items;
 
 /** Evaluates the elements of the ITEMs that nodes depend on, but for those that runs of plans
-    compute. No catch is active; a failure is in the context's diag. */
+    compute, and those that only sides of PICKs need which are not taken. No catch is active; a
+   failure is in the context's diag. */
 tn_status evaluated_items_open(evaluated_items *v, const node *const roots[], size_t n);
 void evaluated_items_close(evaluated_items *v);
 

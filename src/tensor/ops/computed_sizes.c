@@ -9,7 +9,8 @@
 
 static bool is_index(const node *n, void *user) {
   (void)user;
-  return n->dtype == DT_INDEX;
+  bool compares = n->dtype == DT_BOOL && n->n_src && n->src[0]->dtype == DT_INDEX;
+  return n->dtype == DT_INDEX || compares;
 }
 
 bool size_is_computed(builder *b, const node *size) {

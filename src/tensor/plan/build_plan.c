@@ -82,7 +82,8 @@ static void copy_graph(plan_builder *j) {
 
 static bool is_index(const node *n, void *user) {
   (void)user;
-  return n->dtype == DT_INDEX;
+  bool compares = n->dtype == DT_BOOL && n->n_src && n->src[0]->dtype == DT_INDEX;
+  return n->dtype == DT_INDEX || compares;
 }
 
 static bool is_fact(const node *n) { return n->op == OP_VAR && !var_is_trip(n->text); }

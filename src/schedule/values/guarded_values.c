@@ -1,0 +1,123 @@
+/* Implements guards of values: from the roots back, a value has the literals that all its readers
+   have, where the readers of an element are the values that mention its variable. Values that one
+   step computes (the results of a loop, or of a user kernel) have one guard. */
+#include "schedule/values/guarded_values.h"
+
+#include "ir/core/ir.h"
+#include "ir/index/index_arithmetic.h"
+#include "schedule/values/late_values.h"
+
+#include <string.h>
+
+typedef struct guarding {
+  guard_table t;
+  const normalised *in;
+  values *v;
+  bool changed;
+} guarding;
+
+/** Notes that a value is needed under a guard too. */
+static void need(guarding *r, value *v, const guard *under) {
+  const guard *all = v ? guard_common(&r->t, v->guard, under) : NULL;
+  if (!v || all == v->guard) return;
+  v->guard = all;
+  r->changed = true;
+}
+
+static void need_tensor(guarding *r, const node *tensor, const guard *under) {
+  need(r, map_get(&r->v->of, tensor), under);
+}
+
+/** Notes the need of the elements that the bounds of others follow from. */
+static void need_bounds(guarding *r) {
+  const schedule_items *items = r->in->items;
+  for (size_t k = items ? items->at.n : 0; k-- > 0;) {
+    const value *v = map_get(&r->v->of, r->in->roots[items->first + k]);
+    if (!v || !v->guard) continue;
+    node_list order = topo_sort(r->t.a, &items->at.at[k].most, 1, NULL, NULL);
+    for (size_t i = 0; i < order.n; i++) {
+      uintptr_t number = (uintptr_t)map_get(&items->of, order.at[i]);
+      if (number) need_tensor(r, r->in->roots[items->first + number - 1], v->guard);
+    }
+  }
+}
+
+/** True if two values come from one step. */
+static bool have_one_step(const node *a, const node *b) {
+  if (a->op != b->op || (a->op != OP_RESULT && a->op != OP_KERNEL) || a->ints[1] != b->ints[1])
+    return false;
+  if (a->op == OP_RESULT) return a->ints[2] == b->ints[2];
+  return a->n_text == b->n_text && !memcmp(a->text, b->text, a->n_text) &&
+         !memcmp(a->src, b->src, (size_t)a->ints[1] * sizeof *a->src);
+}
+
+/** Gives the values of one step one guard. */
+static void join_steps(guarding *r) {
+  for (size_t i = 0; i < r->v->at.n; i++) {
+    value *a = r->v->at.at[i];
+    if (a->tensor->op != OP_RESULT && a->tensor->op != OP_KERNEL) continue;
+    for (size_t k = 0; k < r->v->at.n; k++) {
+      value *b = r->v->at.at[k];
+      if (a->guard && have_one_step(a->tensor, b->tensor)) need(r, b, a->guard);
+    }
+  }
+}
+
+static void pass_on(guarding *r, const value *v) {
+  const value_inputs *in = &v->inputs;
+  const node *pick = v->tensor->op == OP_PICK ? v->tensor : NULL;
+  for (size_t i = 0; i < in->tensors.n; i++) need_tensor(r, in->tensors.at[i], v->guard);
+  for (size_t i = 0; i < in->arrays.n; i++)
+    need_tensor(r, in->arrays.at[i],
+                pick ? guard_of_source(&r->t, v->guard, pick, i + 1) : v->guard);
+  for (size_t i = 0; i < in->items.n; i++)
+    need_tensor(r, in->items.at[i], guard_both(&r->t, v->guard, in->item_guards.at[i]));
+}
+
+static bool is_element(const normalised *in, size_t root) {
+  return in->items && root >= in->items->first && root < in->items->first + in->items->at.n;
+}
+
+static void find_guards(guarding *r) {
+  for (size_t i = 0; i < r->in->n_roots; i++)
+    if (!is_element(r->in, i)) need_tensor(r, r->in->roots[i], guard_always(&r->t));
+  do {
+    r->changed = false;
+    for (size_t i = r->v->at.n; i-- > 0;)
+      if (r->v->at.at[i]->guard) pass_on(r, r->v->at.at[i]);
+    need_bounds(r);
+    join_steps(r);
+  } while (r->changed);
+}
+
+/** Adds the elements that a guard follows from. */
+static void add_condition_items(ir *g, guarding *r, value *v) {
+  for (size_t i = 0; v->guard && i < v->guard->n; i++)
+    late_values_add(g, r->in, &r->t, r->v, v, v->guard->at[i].condition);
+}
+
+void guarded_values_find(ir *g, const normalised *in, values *v) {
+  node_list picks = {0};
+  for (size_t i = 0; i < v->at.n; i++) {
+    v->at.at[i]->guard = NULL;
+    if (v->at.at[i]->tensor->op == OP_PICK) vec_push(ir_arena(g), &picks, v->at.at[i]->tensor);
+  }
+  guarding r = {.t = guard_table_of(ir_arena(g), picks.at, picks.n), .in = in, .v = v};
+  late_values_find(g, in, &r.t, v);
+  if (!picks.n) return;
+  find_guards(&r);
+  for (size_t i = 0; i < v->at.n; i++) {
+    if (v->at.at[i]->guard && !v->at.at[i]->guard->n) v->at.at[i]->guard = NULL;
+    add_condition_items(g, &r, v->at.at[i]);
+  }
+}
+
+const node *guarded_values_condition(ir *g, const guard *guard) {
+  const node *all = NULL;
+  for (size_t i = 0; guard && i < guard->n; i++) {
+    const node *c = guard->at[i].condition;
+    const node *holds = guard->at[i].is_one ? c : ix_sub(g, ix_const(g, 1), c);
+    all = all ? ix_mul(g, all, holds) : holds;
+  }
+  return all;
+}
