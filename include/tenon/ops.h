@@ -525,6 +525,31 @@ TN_API tn_tensor *tn_avg_pool(tn_tensor *x, const tn_pool_desc *desc);
 TN_API tn_tensor *tn_global_max_pool(tn_tensor *x);
 TN_API tn_tensor *tn_global_avg_pool(tn_tensor *x);
 
+/* ---- Branches ---- */
+
+/** Body of a branch of a tn_cond, called once to build it: sets out[i] to the branch's results. */
+typedef void (*tn_cond_body)(void *user, tn_tensor *out[]);
+
+/** Branches of tn_cond. */
+typedef struct tn_cond_desc {
+  size_t size;            /**< sizeof(tn_cond_desc) */
+  tn_cond_body then_body; /**< not NULL */
+  tn_cond_body else_body; /**< not NULL */
+  void *user;             /**< passed to both */
+} tn_cond_desc;
+
+#define TN_COND_DESC_INIT \
+  { sizeof(tn_cond_desc), NULL, NULL, NULL }
+
+/** Chooses between two branches by a bool of one element: out[0 … n - 1] are the results of
+    then_body where it is true, else of else_body. Both bodies are called, in this order, to build
+    their branches; a run computes the branch that it takes, and no errors of the other. Results of
+    one number have one type and rank, TN_ERR_DTYPE and TN_ERR_SHAPE otherwise; their sizes may
+    differ. A body may not assign to a state; docs/library.md, "Branches", says more. Every out[i]
+   is set, to an invalid tensor on failure. As jax.lax.cond. */
+TN_API void tn_cond(tn_context *context, tn_tensor *condition, const tn_cond_desc *desc,
+                    tn_tensor *out[], size_t n);
+
 /* ---- Loops ---- */
 
 /** Body of a tn_scan, called once to build one step. `index` is the step's number (i64, rank 0),

@@ -113,12 +113,14 @@ static void check_other_descs(void) {
   tn_plan_desc plan = TN_PLAN_DESC_INIT;
   tn_model_desc model = TN_MODEL_DESC_INIT;
   tn_scan_desc scan = TN_SCAN_DESC_INIT;
+  tn_cond_desc cond = TN_COND_DESC_INIT;
   tn_port port = TN_PORT_INIT;
   tn_device_info device = TN_DEVICE_INFO_INIT;
   CHECK(custom.size == sizeof custom && !custom.name && !custom.run && !custom.kernel);
   CHECK(custom.writes == 0 && !custom.user && !custom.destroy);
   CHECK(plan.size == sizeof plan && !plan.name && !plan.outputs);
   CHECK(scan.size == sizeof scan && !scan.body && !scan.user && scan.steps == -1 && !scan.reverse);
+  CHECK(cond.size == sizeof cond && !cond.then_body && !cond.else_body && !cond.user);
   CHECK(model.size == sizeof model && !model.folder);
   CHECK(port.size == sizeof port && !port.name && port.type.dtype == TN_UNDEFINED);
   CHECK(port.type.shape.rank == 0 && !port.sizes[0] && !port.sizes[TN_MAX_RANK - 1]);

@@ -76,6 +76,9 @@ void state_check_assignable(builder *b, const tn_tensor *dst) {
   if (b->context->entry.n_loop_bodies)
     diag_raise(b->diag, TN_ERR_ARGUMENT,
                "a state cannot be assigned to in the body of a loop: make it a state of the loop");
+  if (b->context->entry.n_branches)
+    diag_raise(b->diag, TN_ERR_ARGUMENT,
+               "a state cannot be assigned to in a branch: make its new contents a result");
   if (!dst->state)
     diag_raise(b->diag, TN_ERR_ARGUMENT, "only a state, or a movement of one, can be assigned to");
   for (const node *n = dst->node; n != dst->state->versions.view_base; n = n->src[0])

@@ -334,7 +334,7 @@ tn_status tn_close(tn_context *c) {
   tn_status s = context_acquire(c);
   if (s != TN_OK) return s;
   if (atomic_load(&c->entry.n_concurrent) || atomic_load(&c->entry.n_loop_bodies) ||
-      plan_any_runs(c)) {
+      atomic_load(&c->entry.n_branches) || plan_any_runs(c)) {
     context_release(c);
     return TN_ERR_BUSY;
   }

@@ -106,6 +106,7 @@ typedef struct context_entry {
   bool is_closing;             /* memory of freed handles is kept until the end */
   atomic_size_t n_concurrent;  /* calls on plans, models and bindings that are under way */
   atomic_size_t n_loop_bodies; /* loop bodies that are being built, each inside of the one before */
+  atomic_size_t n_branches;    /* likewise, branches of tn_cond */
 } context_entry;
 
 /** Failures and messages. */

@@ -31,6 +31,7 @@ static const struct version_one {
     FIRST(tn_step, end),
     FIRST(tn_memory, scratch),
     FIRST(tn_scan_desc, reverse),
+    FIRST(tn_cond_desc, user),
     FIRST(tn_context_info, computes),
     FIRST(tn_processor_info, last_cache_bytes),
     FIRST(tn_compiler_info, used),

@@ -1,0 +1,419 @@
+/* Tests branches (tn_cond): in runs of plans and when realised one side is computed, with sizes
+   that differ, nested, in and around loops, with computed sizes in a side; and what is refused. */
+#include "support/tensor_check.h"
+
+enum { N = 16 };
+
+/** Sides for the bodies of branches. */
+typedef struct sides {
+  tn_tensor *yes[2], *no[2];
+  size_t n;
+} sides;
+
+static void then_side(void *user, tn_tensor *out[]) {
+  const sides *s = user;
+  for (size_t i = 0; i < s->n; i++) out[i] = s->yes[i];
+}
+
+static void else_side(void *user, tn_tensor *out[]) {
+  const sides *s = user;
+  for (size_t i = 0; i < s->n; i++) out[i] = s->no[i];
+}
+
+static void choose(tn_context *c, tn_tensor *condition, sides *s, tn_tensor *out[]) {
+  const tn_cond_desc d = {sizeof d, then_side, else_side, s};
+  tn_cond(c, condition, &d, out, s->n);
+}
+
+static tn_tensor *chosen(tn_context *c, tn_tensor *condition, tn_tensor *yes, tn_tensor *no) {
+  sides s = {{yes, NULL}, {no, NULL}, 1};
+  tn_tensor *out;
+  choose(c, condition, &s, &out);
+  return out;
+}
+
+static void give_x(tn_binding *b, size_t n, const float *x) {
+  check_bound(b, tn_binding_input(b, "x", tn_shape((tn_dim)n), TN_F32, x, n * sizeof *x));
+}
+
+static void check_output(tn_binding *b, const char *name, size_t n, const float *expected) {
+  float found[N * N];
+  assert_int_equal(tn_binding_type(b, name).shape.size[0], n);
+  check_bound(b, tn_binding_read(b, name, TN_F32, found, n * sizeof *found));
+  for (size_t i = 0; i < n; i++)
+    if (found[i] != expected[i])
+      fail_msg("%s: element %zu is %g, not %g", name, i, found[i], expected[i]);
+}
+
+/* Host functions count the runs of a side. */
+
+static tn_status count_run(void *user, tn_call *call) {
+  tn_array in = tn_call_in(call, 0), out = tn_call_out(call, 0);
+  for (size_t i = 0; i < N; i++)
+    if (i < (size_t)in.type.shape.size[0]) ((float *)out.data)[i] = ((const float *)in.data)[i] * 2;
+  ++*(int *)user;
+  return TN_OK;
+}
+
+static tn_tensor *counted(tn_context *c, tn_tensor *x, int *count) {
+  tn_custom_desc d = TN_CUSTOM_DESC_INIT;
+  tn_type t = tn_type_of(x);
+  tn_tensor *out;
+  d.run = count_run;
+  d.user = count;
+  tn_custom(c, &d, &x, 1, &t, &out, 1);
+  return out;
+}
+
+static void one_side_is_computed(void **state) {
+  tn_context *c = *state;
+  int runs[2] = {0, 0}, expected[2] = {0, 0};
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32);
+  tn_tensor *on = tn_gt(tn_sum(x, TN_ALL, false), tn_num(c, 0));
+  tn_tensor *shared = tn_add(x, tn_num(c, 1));
+  sides s = {
+      {counted(c, shared, &runs[0]), tn_mul(x, x)}, {tn_neg(counted(c, shared, &runs[1])), x}, 2};
+  tn_tensor *out[3];
+  choose(c, on, &s, out);
+  out[2] = tn_add(out[0], shared);
+  tn_binding *b = bind_compiled(c, out, 3, NULL);
+  for (int k = 0; k < 5; k++) {
+    float in[N], want[3][N];
+    int taken = k % 3 != 1;
+    for (size_t i = 0; i < N; i++) {
+      in[i] = (float)(taken ? i + 1 : 0) - (float)k;
+      want[0][i] = (in[i] + 1) * (taken ? 2 : -2);
+      want[1][i] = taken ? in[i] * in[i] : in[i];
+      want[2][i] = want[0][i] + in[i] + 1;
+    }
+    give_x(b, N, in);
+    check_bound(b, tn_binding_run(b));
+    check_output(b, "0", N, want[0]);
+    check_output(b, "1", N, want[1]);
+    check_output(b, "2", N, want[2]);
+    expected[!taken]++;
+    assert_int_equal(runs[0], expected[0]);
+    assert_int_equal(runs[1], expected[1]);
+  }
+}
+
+static void realising_computes_one_side(void **state) {
+  tn_context *c = *state;
+  int runs[2] = {0, 0};
+  for (int k = 0; k < 2; k++) {
+    tn_tensor *x = floats(c, FLOATS(1, 2, 3));
+    tn_tensor *on = tn_gt(tn_sum(x, TN_ALL, false), tn_num(c, k ? 100 : 0));
+    tn_tensor *y = chosen(c, on, counted(c, x, &runs[0]), tn_neg(counted(c, x, &runs[1])));
+    check_floats(c, tn_add(y, tn_num(c, 1)), 3, k ? (float[]){-1, -3, -5} : (float[]){3, 5, 7});
+    assert_int_equal(runs[0], 1);
+    assert_int_equal(runs[1], k);
+  }
+}
+
+/** The number of elements of x above 0, an i64. */
+static tn_tensor *count_positive(tn_context *c, tn_tensor *x) {
+  return tn_sum(tn_cast(tn_gt(x, tn_num(c, 0)), TN_I64), TN_ALL, false);
+}
+
+static tn_tensor *iota(tn_context *c, tn_dim n) { return tn_arange(c, 0, n, 1, TN_F32); }
+
+static const float counting_up[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+/** The sizes of a result are those of the side that is taken, and elements that decide sizes of the
+    other are not read: a bound that they violate is no error. */
+static void sides_have_sizes_of_their_own(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32);
+  tn_tensor *on = tn_gt(tn_sum(x, TN_ALL, false), tn_num(c, 0));
+  tn_tensor *n = count_positive(c, x);
+  tn_tensor *small = iota(c, tn_dim_item(n, 0, 4)), *other = tn_mul(x, tn_num(c, 2));
+  tn_tensor *y = chosen(c, on, small, other), *out[] = {y, tn_sum(y, TN_ALL, true), tn_neg(y)};
+  tn_binding *b = bind_compiled(c, out, 3, NULL);
+  for (size_t k = 0; k < 12; k++) {
+    float in[N], negated[N], total = 0, twice[N];
+    size_t positive = k % 7;
+    bool taken = k % 2;
+    for (size_t i = 0; i < N; i++) in[i] = i < positive ? (taken ? 100 : 1) : -2;
+    for (size_t i = 0; i < N; i++) twice[i] = 2 * in[i];
+    taken = positive && taken;
+    give_x(b, N, in);
+    if (taken && positive > 4) {
+      assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+      check_text(tn_binding_message(b), "from 0 to 4 can be");
+      continue;
+    }
+    size_t size = taken ? positive : N;
+    const float *want = taken ? counting_up : twice;
+    for (size_t i = 0; i < size; i++) total += want[i], negated[i] = -want[i];
+    check_bound(b, tn_binding_run(b));
+    check_output(b, "0", size, want);
+    check_output(b, "1", 1, &total);
+    check_output(b, "2", size, negated);
+  }
+  for (int k = 0; k < 2; k++) { /* realised */
+    x = floats(c, FLOATS(1, 2, 3, 4, 5));
+    on = tn_gt(tn_sum(x, TN_ALL, false), tn_num(c, k ? 100 : 0));
+    y = chosen(c, on, x, iota(c, tn_dim_item(count_positive(c, x), 0, 4)));
+    if (!k) check_floats(c, y, 5, (float[]){1, 2, 3, 4, 5});
+    float found[N];
+    if (k) assert_int_equal(tn_read(y, TN_F32, found, 20), TN_ERR_SHAPE);
+  }
+}
+
+/** A side of another size than its values allow is not computed, and has no memory. */
+static void sizes_of_the_other_side_may_be_impossible(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 1, N);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n), TN_F32);
+  tn_tensor *k = count_positive(c, x);
+  tn_dim size = tn_dim_item(k, 3, n);
+  tn_tensor *big = tn_matmul(tn_reshape(iota(c, size), tn_shape(size, 1)),
+                             tn_reshape(iota(c, size), tn_shape(1, size)));
+  tn_tensor *yes = tn_sum(tn_softmax(big, 1), TN_ALL, false), *no = tn_sum(x, TN_ALL, false);
+  tn_tensor *y = chosen(c, tn_gt(k, tn_int(c, 2)), yes, no);
+  tn_binding *b = bind_compiled(c, &y, 1, NULL);
+  for (size_t positive = 0; positive < 6; positive++) {
+    float in[N], want = positive > 2 ? (float)positive : 0;
+    for (size_t i = 0; i < 7; i++) {
+      in[i] = i < positive ? 2 : -1;
+      if (positive <= 2) want += in[i];
+    }
+    give_x(b, 7, in);
+    check_bound(b, tn_binding_run(b));
+    float found;
+    check_bound(b, tn_binding_read(b, "0", TN_F32, &found, sizeof found));
+    assert_true(found > want - 1e-4f && found < want + 1e-4f);
+  }
+}
+
+static void branches_nest(void **state) {
+  tn_context *c = *state;
+  int runs = 0;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32), *sum = tn_sum(x, TN_ALL, false);
+  tn_tensor *inner =
+      chosen(c, tn_gt(tn_max(x, TN_ALL, false), tn_num(c, 5)), counted(c, x, &runs), iota(c, 3));
+  tn_tensor *y = chosen(c, tn_gt(sum, tn_num(c, 0)), inner, tn_sub(x, tn_num(c, 1)));
+  tn_binding *b = bind_compiled(c, &y, 1, NULL);
+  int expected = 0;
+  for (int k = 0; k < 4; k++) {
+    float in[N], want[N];
+    bool outer = k & 1, is_high = k & 2;
+    for (size_t i = 0; i < N; i++) in[i] = outer ? 1 : -1;
+    if (is_high) in[3] = 6;
+    for (size_t i = 0; i < N; i++)
+      want[i] = !outer ? in[i] - 1 : is_high ? in[i] * 2 : counting_up[i];
+    give_x(b, N, in);
+    check_bound(b, tn_binding_run(b));
+    check_output(b, "0", outer && !is_high ? 3 : N, want);
+    expected += outer && is_high;
+    assert_int_equal(runs, expected);
+  }
+}
+
+static void double_it(void *user, tn_tensor *index, tn_tensor *const state[], tn_tensor *const x[],
+                      tn_tensor *next[], tn_tensor *y[]) {
+  (void)index, (void)x, (void)y;
+  tn_tensor *twice = tn_mul(state[0], tn_num(user, 2));
+  next[0] = twice;
+}
+
+typedef struct body {
+  tn_context *c;
+  tn_tensor *on;
+} body;
+
+static void add_or_double(void *user, tn_tensor *index, tn_tensor *const state[],
+                          tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
+  const body *k = user;
+  (void)index, (void)x, (void)y;
+  next[0] =
+      chosen(k->c, k->on, tn_add(state[0], tn_num(k->c, 1)), tn_mul(state[0], tn_num(k->c, 2)));
+}
+
+/** A loop in a branch is skipped as a whole; in a loop, a branch may be taken that a condition from
+    outside chooses. */
+static void loops_and_branches_nest(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32), *loop, *out[2];
+  tn_tensor *on = tn_gt(tn_sum(x, TN_ALL, false), tn_num(c, 0));
+  body k = {c, on};
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = double_it;
+  d.user = c;
+  d.steps = 5;
+  tn_scan(c, &d, &x, 1, NULL, 0, &loop, 0);
+  out[0] = chosen(c, on, loop, tn_neg(x));
+  d.body = add_or_double;
+  d.user = &k;
+  tn_scan(c, &d, &x, 1, NULL, 0, out + 1, 0);
+  tn_binding *b = bind_compiled(c, out, 2, NULL);
+  for (int round = 0; round < 4; round++) {
+    float in[N], want[2][N];
+    for (size_t i = 0; i < N; i++) {
+      in[i] = round % 2 ? 3 : -1;
+      want[0][i] = round % 2 ? 96 : 1;
+      want[1][i] = round % 2 ? 8 : -32;
+    }
+    give_x(b, N, in);
+    check_bound(b, tn_binding_run(b));
+    check_output(b, "0", N, want[0]);
+    check_output(b, "1", N, want[1]);
+  }
+}
+
+/** A run that fails in the side that it takes leaves states as they were. */
+static void failed_runs_leave_states(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(tn_zeros(c, tn_shape(N), TN_F32));
+  check_ok(c, tn_realize(c, NULL, 0));
+  tn_scope_begin(c);
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32), *n = count_positive(c, x);
+  tn_tensor *sum = tn_sum(iota(c, tn_dim_item(n, 0, 4)), TN_ALL, false);
+  tn_tensor *on = tn_gt(tn_sum(x, TN_ALL, false), tn_num(c, 0));
+  tn_tensor *next = chosen(c, on, tn_add(s, sum), tn_sub(s, tn_num(c, 1))), *out[] = {next};
+  tn_assign(s, next);
+  tn_binding *b = bind_compiled(c, out, 1, NULL);
+  check_ok(c, tn_scope_end(c));
+  float expected = 0;
+  for (size_t k = 0; k < 8; k++) {
+    float in[N], found[N];
+    bool taken = k % 2;
+    for (size_t i = 0; i < N; i++) in[i] = i < k ? (taken ? 100 : 1) : taken ? -1 : -20;
+    give_x(b, N, in);
+    bool fails = taken && k > 4;
+    assert_int_equal(tn_binding_run(b), fails ? TN_ERR_SHAPE : TN_OK);
+    if (!fails) expected += taken ? (float)(k * (k - 1) / 2) : -1;
+    check_ok(c, tn_read(s, TN_F32, found, sizeof found));
+    for (size_t i = 0; i < N; i++) assert_true(found[i] == expected);
+  }
+}
+
+/** A condition on a size that varies, and one that is known. */
+static void conditions_may_be_known(void **state) {
+  tn_context *c = *state;
+  int runs = 0;
+  tn_dim n = tn_dim_var(c, "n", 1, N);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n), TN_F32);
+  tn_tensor *length = tn_sum(tn_cast(tn_eq(x, x), TN_I64), TN_ALL, false);
+  tn_tensor *out[] = {chosen(c, tn_lt(length, tn_int(c, 5)), tn_neg(x), tn_mul(x, x)),
+                      chosen(c, tn_cast(tn_int(c, 1), TN_BOOL), x, counted(c, x, &runs))};
+  tn_binding *b = bind_compiled(c, out, 2, NULL);
+  float in[N], negated[N], squares[N];
+  for (size_t i = 0; i < N; i++) {
+    in[i] = (float)i + 1;
+    negated[i] = -in[i];
+    squares[i] = in[i] * in[i];
+  }
+  for (size_t size = 1; size <= N; size += 3) {
+    give_x(b, size, in);
+    check_bound(b, tn_binding_run(b));
+    check_output(b, "0", size, size < 5 ? negated : squares);
+    check_output(b, "1", size, in);
+  }
+  assert_int_equal(runs, 0);
+}
+
+/* Misuse. */
+
+static void leave_unset(void *user, tn_tensor *out[]) { (void)user, (void)out; }
+
+static void leave_scope_open(void *user, tn_tensor *out[]) {
+  tn_scope_begin(user);
+  out[0] = tn_num(user, 1);
+}
+
+static void assign_state(void *user, tn_tensor *out[]) {
+  tn_assign(user, tn_neg(user));
+  out[0] = user;
+}
+
+static void misuse_is_refused(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = floats(c, FLOATS(1, 2)), *on = tn_gt(x, tn_num(c, 0)), *out;
+  tn_tensor *one = tn_gt(tn_sum(x, TN_ALL, false), tn_num(c, 0)), *s = tn_state(x);
+  struct {
+    tn_tensor *condition, *yes, *no;
+    tn_status status;
+    const char *words;
+  } cases[] = {
+      {x, x, x, TN_ERR_DTYPE, "the condition is f32, expected bool"},
+      {on, x, x, TN_ERR_SHAPE, "the condition is one element; axis 0 has size 2"},
+      {one, x, tn_cast(x, TN_I32), TN_ERR_DTYPE, "out[0] is f32 in one branch and i32"},
+      {one, x, tn_sum(x, TN_ALL, false), TN_ERR_SHAPE,
+       "out[0] has shape 2 in one branch and scalar"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    float found[2];
+    out = chosen(c, cases[i].condition, cases[i].yes, cases[i].no);
+    assert_int_equal(tn_read(out, TN_F32, found, sizeof found), cases[i].status);
+    check_text(tn_message(c), cases[i].words);
+  }
+  const struct {
+    tn_cond_desc d;
+    size_t n;
+    const char *words;
+  } bodies[] = {
+      {{sizeof(tn_cond_desc), NULL, leave_unset, NULL}, 1, "the body of a branch is NULL"},
+      {{sizeof(tn_cond_desc), leave_unset, leave_unset, NULL}, 0, "1 to 65536 results"},
+      {{sizeof(tn_cond_desc), leave_unset, leave_unset, NULL}, 1, "the body left out[0] unset"},
+      {{sizeof(tn_cond_desc), leave_scope_open, leave_scope_open, c}, 1, "left a scope open"},
+      {{sizeof(tn_cond_desc), assign_state, assign_state, s},
+       1,
+       "cannot be assigned to in a branch"},
+  };
+  for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+    out = NULL;
+    tn_cond(c, one, &bodies[i].d, &out, bodies[i].n);
+    if (bodies[i].n) assert_int_equal(tn_type_of(out).dtype, i == 4 ? TN_F32 : TN_UNDEFINED);
+    check_text(tn_message(c), bodies[i].words);
+  }
+}
+
+/** A failed allocation anywhere in a run leaves nothing behind; the next run is right. */
+static void memory_may_run_out(void **state) {
+  (void)state;
+  size_t fails = 0;
+  for (size_t at = 1; at < 40; at++) {
+    counting k = {0};
+    tn_context *c = open_counting(&k, NULL);
+    tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32);
+    tn_tensor *on = tn_gt(tn_sum(x, TN_ALL, false), tn_num(c, 0));
+    tn_dim n = tn_dim_item(count_positive(c, x), 0, N);
+    tn_tensor *yes = tn_sum(tn_reshape(iota(c, n), tn_shape(n, 1)), TN_ALL, false);
+    tn_tensor *y = chosen(c, on, yes, tn_sum(x, TN_ALL, false));
+    tn_binding *b = bind_compiled(c, &y, 1, NULL);
+    float in[N], want = 120, found = 0;
+    for (size_t i = 0; i < N; i++) in[i] = 1;
+    give_x(b, N, in);
+    k.fail_at = k.calls + at;
+    tn_status s = tn_binding_run(b);
+    k.fail_at = 0;
+    if (s != TN_OK) assert_int_equal(s, TN_ERR_MEMORY);
+    fails += s != TN_OK;
+    check_bound(b, tn_binding_run(b));
+    check_bound(b, tn_binding_read(b, "0", TN_F32, &found, sizeof found));
+    assert_true(found == want);
+    assert_int_equal(tn_close(c), TN_OK);
+    assert_int_equal(k.out, 0);
+    if (s == TN_OK && at > 5) break;
+  }
+  assert_true(fails);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, open_context, close_context)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(one_side_is_computed),
+      TEST(realising_computes_one_side),
+      TEST(sides_have_sizes_of_their_own),
+      TEST(sizes_of_the_other_side_may_be_impossible),
+      TEST(branches_nest),
+      TEST(loops_and_branches_nest),
+      TEST(failed_runs_leave_states),
+      TEST(conditions_may_be_known),
+      TEST(misuse_is_refused),
+      TEST(memory_may_run_out),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
