@@ -61,8 +61,8 @@ so in all versions, or in those that are named.
   disagree about the scores.
 - The length of a DFT or an STFT that varies, or has a prime factor above 4096; a Det of matrices
   larger than 32.
-- If whose condition is computed from other values than known sizes and the elements of inputs below:
-  one branch is imported.
+- If whose condition the model computes, with results of two types or ranks, or that are sequences or
+  optional values; in the body of a Loop or a Scan, where the condition changes from step to step.
 - Quantisation to other numbers than integers of up to 16 bits and floats of 8 and 4. Products of quantised operands are
   computed as the file says; where weights alone are quantised, onnxsim folds their DequantizeLinear
   into weights of floats, which is faster.

@@ -47,7 +47,46 @@ COUNT = [scalar("zero", 0, np.float32), node("Greater", ["x", "zero"], ["above"]
          constant("one", 1), scalar("s0", 0), scalar("s1", 1),
          node("Squeeze", ["count"], ["k"])]
 
+
+
+def branch(*nodes):
+    """A branch whose result is r, or one that an outer node computes."""
+    return helper.make_graph(list(nodes), "branch", [], [helper.make_empty_tensor_value_info("r")])
+
+
+def chosen(condition, yes, no, out="y"):
+    return node("If", [condition], [out], then_branch=yes, else_branch=no, name="the If")
+
+
+MANY = COUNT + [scalar("three", 3), node("Greater", ["k", "three"], ["many"])]
+NEGATED = branch(node("Neg", ["x"], ["r"]))
+
 CASES = {
+    "If of a count": MANY + [chosen("many", branch(node("Add", ["x", "x"], ["r"])), NEGATED)],
+    "If with sizes of its own": MANY + [
+        chosen("many", branch(node("Compress", ["x", "above"], ["r"], axis=0)), NEGATED, "part"),
+        node("Mul", ["part", "part"], ["y"])],
+    "If whose other side does not fit": MANY + [
+        scalar("n24", 24), scalar("four", 4), node("Equal", ["k", "four"], ["even"]), constant("rest", -1),
+        chosen("even", branch(node("Concat", ["count", "rest"], ["to"], axis=0),
+                              node("Range", ["s0", "n24", "s1"], ["e"]), node("Reshape", ["e", "to"], ["t"]),
+                              node("ReduceSum", ["t", "one"], ["r"], keepdims=0)),
+               branch(node("Expand", ["three", "one"], ["r"])))],
+    "If in an If": MANY + [
+        scalar("five", 5), node("Greater", ["k", "five"], ["more"]),
+        chosen("many", branch(node("Add", ["x", "x"], ["w"]), chosen(
+            "more", branch(node("Identity", ["w"], ["r"])), branch(node("Mul", ["w", "x"], ["r"])), "r")),
+               NEGATED)],
+    "If of an open size": [
+        node("Shape", ["x"], ["n"]), constant("nine", 9), node("Less", ["n", "nine"], ["short"]),
+        chosen("short", branch(node("Add", ["x", "x"], ["r"])), NEGATED)],
+    "If around a Loop": MANY + [
+        scalar("yes", True, np.bool_), chosen("many", branch(node("Loop", ["three", "yes", "x"], ["r"], body=helper.make_graph(
+            [node("Add", ["v", "v"], ["w"]), node("Identity", ["c"], ["d"])], "body",
+            [helper.make_tensor_value_info("i", I64, []), helper.make_tensor_value_info("c", BOOL, []),
+             helper.make_tensor_value_info("v", F32, ["n"])],
+            [helper.make_tensor_value_info("d", BOOL, []), helper.make_tensor_value_info("w", F32, ["n"])]))),
+                                               NEGATED)],
     "NonZero": [node("NonZero", ["m"], ["y"])],
     "NonZero and Gather": [node("NonZero", ["m"], ["at"]), node("Transpose", ["at"], ["pairs"]),
                            node("GatherND", ["m", "pairs"], ["y"])],
@@ -216,6 +255,11 @@ def run_explanation(build, check):
         onnx.save(model(CASES["Range to a count"]), path)
         r = subprocess.run([Path(build) / "tenon", "explain", path, "--size", "n=8"],
                            capture_output=True, text=True)
+        onnx.save(model(CASES["If of a count"]), path)
+        skipped = subprocess.run([Path(build) / "tenon", "explain", path, "--size", "n=8"],
+                                 capture_output=True, text=True)
+    check("tenon explain of branches", skipped.returncode == 0 and
+          skipped.stdout.count("  skipped   in runs that take another branch\n") == 2, skipped)
     check("tenon explain", r.returncode == 0 and "step 2: Range\n  reads     step 1\n" in r.stdout, r)
 
 
@@ -238,7 +282,7 @@ def main():
     run_explanation(sys.argv[1], check)
     run_check(sys.argv[1], check)
     check("tn_close", library.close() == 0)
-    return check.end(140)
+    return check.end(190)
 
 
 if __name__ == "__main__":

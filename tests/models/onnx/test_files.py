@@ -153,11 +153,18 @@ REFUSED = {
         model(helper.make_node("If", ["x"], ["y"], name="the If", **{
             name: helper.make_graph([], name, [], []) for name in ("then_branch", "else_branch")})),
         "ERR_DTYPE", ["If", "'the If'", "'x' is f32, expected bool"]),
-    "branches that data takes": (
+    "branches that data takes, of other types": (
         model(node("IsNaN", "x", "n"), helper.make_node("If", ["n"], ["y"], name="the If", **{
-            name: helper.make_graph([], name, [], []) for name in ("then_branch", "else_branch")}),
+            name: helper.make_graph([node(op, "x", "z")], name, [], [onnx.ValueInfoProto(name="z")])
+            for name, op in (("then_branch", "Exp"), ("else_branch", "IsInf"))}),
               inputs=ports(("x", FLOAT, []))),
-        "ERR_UNSUPPORTED", ["'the If'", "'n'", "when the model runs"]),
+        "ERR_DTYPE", ["'the If'", "output 0 is f32 in one branch and bool in the other"]),
+    "branches that data takes, of other ranks": (
+        model(node("IsNaN", "x", "n"), helper.make_node("If", ["n"], ["y"], name="the If", **{
+            name: helper.make_graph([node(op, ins, "z")], name, [], [onnx.ValueInfoProto(name="z")])
+            for name, op, ins in (("then_branch", "Exp", "x"), ("else_branch", "Expand", "x s"))}),
+              inputs=ports(("x", FLOAT, [])), weights=[("s", np.array([2]))]),
+        "ERR_SHAPE", ["'the If'", "output 0 has shape scalar in one branch and 2 in the other"]),
     "an operator of the branch that is taken": (
         model(helper.make_node("If", ["c"], ["y"], name="the If", **{
             name: helper.make_graph([node(op, "x", "z")], name, [], [onnx.ValueInfoProto(name="z")])

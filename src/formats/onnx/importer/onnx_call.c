@@ -189,21 +189,37 @@ const double *onnx_static_floats(onnx_call *c, size_t input, size_t *n) {
   return floats;
 }
 
-bool onnx_static_bool(onnx_call *c, size_t input, bool absent) {
-  size_t n;
-  if (!onnx_has_input(c, input)) return absent;
+/** A bool input as the number 0 or 1. */
+static value bool_as_number(onnx_call *c, size_t input) {
   if (onnx_input(c, input).node->dtype != DT_BOOL)
     onnx_fail(c, TN_ERR_DTYPE, "input '%.200s' is %s, expected bool", c->node->inputs.at[input],
               dtype_name((dtype)c->inputs[input].node->dtype));
   value v = onnx_scalar_input(c, input);
   builder *b = onnx_builder(c);
   value one = build_cast(b, build_int(b, 1), DT_I64), zero = build_cast(b, build_int(b, 0), DT_I64);
-  const node *const *e = shape_tensor_elements(c->m, build_where(b, v, one, zero), &n);
-  if (!e || !node_is_const(e[0]))
-    onnx_fail(c, TN_ERR_UNSUPPORTED,
-              "input '%.200s' is known only when the model runs; " ONNX_STATIC_HINT,
-              c->node->inputs.at[input]);
+  return build_where(b, v, one, zero);
+}
+
+static _Noreturn void refuse_late_bool(onnx_call *c, size_t input) {
+  onnx_fail(c, TN_ERR_UNSUPPORTED,
+            "input '%.200s' is known only when the model runs; " ONNX_STATIC_HINT,
+            c->node->inputs.at[input]);
+}
+
+bool onnx_static_bool(onnx_call *c, size_t input, bool absent) {
+  size_t n;
+  if (!onnx_has_input(c, input)) return absent;
+  const node *const *e = shape_tensor_elements(c->m, bool_as_number(c, input), &n);
+  if (!e || !node_is_const(e[0])) refuse_late_bool(c, input);
   return node_int(e[0]) != 0;
+}
+
+const node *onnx_condition(onnx_call *c, size_t input) {
+  size_t n;
+  const node *one = ix_const(c->m->b.ir, 1);
+  const node *const *e = computed_tensor_elements(c->m, bool_as_number(c, input), 0, one, &n);
+  if (!e || n != 1) refuse_late_bool(c, input);
+  return e[0];
 }
 
 const node *onnx_loop_range(onnx_call *c, const node *trip_count) {

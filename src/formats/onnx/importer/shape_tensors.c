@@ -97,6 +97,7 @@ static const node *copy_to_scratch(void *user, const node *n, const node *const 
   if (n->op == OP_REDUCE || n->op == OP_SCAN || n->op == OP_SCATTER) return unroll(q, n, src);
   if (n->op == OP_CARRY || n->op == OP_RESULT) return add_param(q, n, src + 1, n->n_src - 1);
   if (n->op == OP_CUSTOM) return add_param(q, n, src + n->ints[2], n->rank);
+  if (n->op == OP_PICK) return add_param(q, n, src + 3, n->n_src - 3);
   return n->op == OP_BUFFER ? add_param(q, n, src, n->n_src) : NULL;
 }
 

@@ -1,4 +1,5 @@
-/* ONNX If: the branch that its condition takes, which is constant, is imported in its place.
+/* ONNX If: the branch that its condition takes is imported in its place, or, where the condition is
+   known only when the model runs, both are, and each output is a PICK between theirs.
 
    ONNX Scan and Loop: the body graph is imported once, over a loop range; loop-carried values
    become loop states, scan outputs emitted values. A Loop with a condition runs to its maximal trip
@@ -7,6 +8,7 @@
 #include "formats/onnx/ops/onnx_builders.h"
 #include "formats/onnx/ops/onnx_unrolled_loop.h"
 #include "ir/core/binder.h"
+#include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/axes_and_broadcasting.h"
 
@@ -248,14 +250,54 @@ void onnx_Loop(onnx_call *c) {
 
 /* If. */
 
-void onnx_If(onnx_call *c) {
-  const char *name = onnx_static_bool(c, 0, false) ? "then_branch" : "else_branch";
+static void import_branch(onnx_call *c, const char *name, value out[]) {
   const onnx_graph *g = onnx_graph_attribute(c, name);
   if (g->inputs.n || g->outputs.n != c->n_outputs)
     onnx_fail(c, TN_ERR_FORMAT,
               "%s has %zu inputs and %zu outputs, expected none and %zu, those of the node", name,
               g->inputs.n, g->outputs.n, c->n_outputs);
-  value *out = arena_calloc(onnx_builder(c)->arena, g->outputs.n + 1, sizeof *out);
   onnx_import_branch(c, g, NULL, out);
-  for (size_t i = 0; i < c->n_outputs; i++) c->outputs[i] = out[i];
+}
+
+static value *alloc_outputs(onnx_call *c) {
+  return arena_calloc(onnx_builder(c)->arena, c->n_outputs + 1, sizeof(value));
+}
+
+/** The tensor of a branch's output, which a run may not take. */
+static const node *branch_tensor(onnx_call *c, value v, size_t i) {
+  if (!v.node || importer_find_sequence(c->m, v))
+    onnx_fail(c, TN_ERR_UNSUPPORTED,
+              "output %zu is a sequence or an optional, and the condition is known only when the "
+              "model runs; " ONNX_STATIC_HINT,
+              i);
+  return v.node;
+}
+
+/** Imports both branches, of which a run computes one. */
+static void import_both(onnx_call *c, const node *condition) {
+  builder *b = onnx_builder(c);
+  value *yes = alloc_outputs(c), *no = alloc_outputs(c);
+  import_branch(c, "then_branch", yes);
+  import_branch(c, "else_branch", no);
+  for (size_t i = 0; i < c->n_outputs; i++) {
+    const node *x = branch_tensor(c, yes[i], i), *y = branch_tensor(c, no[i], i);
+    sizes of_x = sizes_of(x), of_y = sizes_of(y);
+    if (x->dtype != y->dtype)
+      onnx_fail(c, TN_ERR_DTYPE, "output %zu is %s in one branch and %s in the other", i,
+                dtype_name((dtype)x->dtype), dtype_name((dtype)y->dtype));
+    if (x->rank != y->rank)
+      onnx_fail(c, TN_ERR_SHAPE,
+                "output %zu has shape %s in one branch and %s in the other, and the condition is "
+                "known only when the model runs",
+                i, sizes_text(b, &of_x), sizes_text(b, &of_y));
+    c->outputs[i] = value_of(ir_pick(b->ir, condition, x, y));
+  }
+}
+
+void onnx_If(onnx_call *c) {
+  const node *condition = onnx_condition(c, 0);
+  if (node_is_const(condition))
+    import_branch(c, node_int(condition) ? "then_branch" : "else_branch", c->outputs);
+  else
+    import_both(c, condition);
 }
