@@ -545,8 +545,9 @@ typedef struct tn_cond_desc {
     then_body where it is true, else of else_body. Both bodies are called, in this order, to build
     their branches; a run computes the branch that it takes, and no errors of the other. Results of
     one number have one type and rank, TN_ERR_DTYPE and TN_ERR_SHAPE otherwise; their sizes may
-    differ. A body may not assign to a state; docs/library.md, "Branches", says more. Every out[i]
-   is set, to an invalid tensor on failure. As jax.lax.cond. */
+    differ. Where the steps of a tn_scan compute the condition, each step computes both branches,
+   and shapes must be equal. A body may not assign to a state; docs/library.md, "Branches", says
+   more. Every out[i] is set, to an invalid tensor on failure. As jax.lax.cond. */
 TN_API void tn_cond(tn_context *context, tn_tensor *condition, const tn_cond_desc *desc,
                     tn_tensor *out[], size_t n);
 
@@ -567,17 +568,20 @@ typedef struct tn_scan_desc {
   tn_dim steps; /**< number of steps; may be a variable; -1: the size of the first axis of xs */
   bool
       reverse; /**< run from the last entry to the first; `index` and the places of ys count down */
+  int64_t until; /**< number of a carried value, a bool of rank 0: where it is true, the loop ends
+                    before the next step; -1: it runs all steps */
 } tn_scan_desc;
 
 #define TN_SCAN_DESC_INIT \
-  { sizeof(tn_scan_desc), NULL, NULL, -1, false }
+  { sizeof(tn_scan_desc), NULL, NULL, -1, false, -1 }
 
 /** Loops over steps: carried values start as init[i], and each step computes the next ones from the
     old. out[0 … n_states - 1] are the final values, followed by `n_ys` tensors of the steps'
-    outputs along a new first axis. The number of kernels does not depend on that of steps;
-    docs/library.md, "Loops", states what a body may do. init and xs are read before the body is
-    called, and may be `out`. Every out[i] is set, to an invalid tensor on failure. As
-    jax.lax.scan. */
+    outputs along a new first axis: with `until`, of
+    the steps that ran, a computed size. With it, without xs and ys, `steps` may stay -1: any
+   number. The number of kernels does not depend on that of steps; docs/library.md, "Loops", states
+   what a body may do. init and xs are read before the body is called, and may be `out`. Every
+   out[i] is set, to an invalid tensor on failure. As jax.lax.scan. */
 TN_API void tn_scan(tn_context *context, const tn_scan_desc *desc, tn_tensor *const init[],
                     size_t n_states, tn_tensor *const xs[], size_t n_xs, tn_tensor *out[],
                     size_t n_ys);

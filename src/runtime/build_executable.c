@@ -224,6 +224,7 @@ static void add_loop(build_state *m, executable_step *to, const schedule_step *f
   to->trip = executable_var(m->p, loop->trip->text);
   to->states = arena_copy(a, loop->states, loop->n_states * sizeof *loop->states);
   to->n_states = loop->n_states;
+  to->until = loop->until;
 }
 
 static void add_step(build_state *m, executable_step *to, const schedule_step *from) {

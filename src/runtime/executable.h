@@ -57,6 +57,7 @@ typedef struct executable_step {
   size_t trip;    /* variable that holds the trip's number; SIZE_MAX: unread */
   const schedule_state *states;
   size_t n_states;
+  size_t until; /* the state that ends the loop where it is true, a bool; SIZE_MAX: none */
   /* Any step: */
   size_t parent;        /* the innermost loop that contains it; SIZE_MAX: none */
   size_t segment;       /* steps between two reads of ITEMs are a segment */

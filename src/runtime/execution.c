@@ -17,6 +17,7 @@ static void open_body(void *arg) {
   execution_memory_open(e);
   execution_commands_open(e);
   e->profile = run_profile_open(&e->arena, e->p);
+  e->profile.trips_run = e->trip;
 }
 
 static tn_status open_queue(execution *e, tn_queue *queue, diag *d) {
@@ -317,13 +318,14 @@ static void begin_trip(execution *e, const command_section *loop) {
 
 /** Copies initial values: to states that the loop updates in place, and, if the loop has no trips,
     to all results. */
-static tn_status copy_initial_states(execution *e, const command_section *loop, diag *d) {
+static tn_status copy_initial_states(execution *e, const command_section *loop, bool has_trips,
+                                     diag *d) {
   const executable_step *step = &e->p->steps[loop->step];
   tn_span *spans = e->memory.spans;
   tn_status s = TN_OK;
   for (size_t i = 0; i < step->n_states && s == TN_OK; i++) {
     const schedule_state *x = &step->states[i];
-    if (loop_trips(e, loop) > 0 && x->now != x->next) continue;
+    if (has_trips && x->now != x->next) continue;
     if (spans[x->result].bytes) s = copy_span(e, &spans[x->result], &spans[x->init], d);
   }
   return s;
@@ -365,14 +367,30 @@ static tn_status skip_section(execution *e, size_t *at, diag *d) {
   return s;
 }
 
+/** Reads the state that ends a loop from a buffer; false if there is none. */
+static tn_status read_until(execution *e, size_t step, size_t buffer, bool *ends, diag *d) {
+  uint8_t value = 0;
+  *ends = false;
+  if (e->p->steps[step].until == SIZE_MAX) return TN_OK;
+  tn_status s = queue_has_stream(e->queue) ? await_sections(e, TN_OK, d) : TN_OK;
+  if (s == TN_OK) s = span_read(&e->memory.spans[buffer], DT_BOOL, DT_BOOL, &value, 1, d);
+  *ends = value;
+  return s;
+}
+
 /** Begins the loop of section *at; if it has no trips, moves *at to its end. */
 static tn_status begin_loop(execution *e, size_t *at, diag *d) {
   const command_section *loop = &e->sections[*at];
+  const executable_step *step = &e->p->steps[loop->step];
+  bool has_trips = loop_trips(e, loop) > 0 && step->n_steps, ends = false;
   tn_status s = begin_uses(e, loop->step, d);
-  if (s == TN_OK) s = copy_initial_states(e, loop, d);
+  if (s == TN_OK && has_trips && step->until != SIZE_MAX)
+    s = read_until(e, loop->step, step->states[step->until].init, &ends, d);
+  has_trips &= !ends;
+  if (s == TN_OK) s = copy_initial_states(e, loop, has_trips, d);
   e->trip[loop->step] = 0;
   if (e->profile.is_profiled) e->profile.times.stamps[2 * loop->step] = clock_now_ns();
-  if (loop_trips(e, loop) > 0 && e->p->steps[loop->step].n_steps) {
+  if (has_trips) {
     begin_trip(e, loop);
   } else {
     end_loop(e, loop->step);
@@ -381,16 +399,43 @@ static tn_status begin_loop(execution *e, size_t *at, diag *d) {
   return s;
 }
 
+/** Copies the states of a loop that ends early to the results: those that its last trip wrote
+    elsewhere. */
+static tn_status copy_last_states(execution *e, const command_section *loop, int64_t trip,
+                                  diag *d) {
+  const executable_step *step = &e->p->steps[loop->step];
+  tn_span *spans = e->memory.spans;
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < step->n_states && s == TN_OK; i++) {
+    const schedule_state *x = &step->states[i];
+    size_t last = state_buffer_after(x, trip, loop_trips(e, loop));
+    if (last != x->result && spans[last].bytes)
+      s = copy_span(e, &spans[x->result], &spans[last], d);
+  }
+  return s;
+}
+
 /** Ends a trip at section *at: moves *at back for the next trip, or ends the loop. */
-static void end_trip(execution *e, size_t *at) {
+static tn_status end_trip(execution *e, size_t *at, diag *d) {
   size_t begin = e->sections[*at].other_end;
   const command_section *loop = &e->sections[begin];
-  if (++e->trip[loop->step] < loop_trips(e, loop)) {
+  const executable_step *step = &e->p->steps[loop->step];
+  int64_t trip = e->trip[loop->step]++, trips = loop_trips(e, loop);
+  bool ends = false;
+  tn_status s = TN_OK;
+  if (trip + 1 < trips && step->until != SIZE_MAX) {
+    size_t last = state_buffer_after(&step->states[step->until], trip, trips);
+    s = read_until(e, loop->step, last, &ends, d);
+    if (s == TN_OK && ends) s = copy_last_states(e, loop, trip, d);
+  }
+  if (s != TN_OK) return s;
+  if (trip + 1 < trips && !ends) {
     begin_trip(e, loop);
     *at = begin;
   } else {
     end_loop(e, loop->step);
   }
+  return s;
 }
 
 /** Goes on to a segment: waits for the elements that sizes of it follow from, and reads them. */
@@ -418,7 +463,7 @@ static tn_status run_sections(execution *e, diag *d) {
     switch (e->sections[at].kind) {
     case SECTION_STEPS: s = run_steps(e, &e->sections[at], d); break;
     case SECTION_LOOP_BEGIN: s = begin_loop(e, &at, d); break;
-    default: end_trip(e, &at); break;
+    default: s = end_trip(e, &at, d); break;
     }
   }
   return s == TN_OK ? end_segments(e, d) : s;

@@ -15,7 +15,7 @@ _Static_assert(sizeof((executable_buffer){0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) ==
                    sizeof(executable_buffer),
                "");
 _Static_assert(sizeof((executable_item){0, 0, 0, 0, 0, 0, 0}) == sizeof(executable_item), "");
-_Static_assert(sizeof((executable_step){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) ==
+_Static_assert(sizeof((executable_step){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) ==
                    sizeof(executable_step),
                "");
 
@@ -91,6 +91,7 @@ static void add_loop(str *to, const executable *p, const executable_step *s) {
   serialise_number(to, s->trips);
   serialise_number(to, s->trip == SIZE_MAX ? p->n_vars : s->trip);
   serialise_number(to, s->n_states);
+  serialise_number(to, s->until == SIZE_MAX ? s->n_states : s->until);
   for (size_t i = 0; i < s->n_states; i++) {
     const schedule_state *x = &s->states[i];
     const size_t all[] = {x->init, x->result, x->now, x->next, x->spare};
@@ -405,12 +406,16 @@ static void read_state(plan_reader *k, schedule_state *x, size_t step) {
 
 static void read_states(plan_reader *k, executable_step *s, size_t step) {
   s->n_states = deserialise_count(&k->w, 5 * sizeof(uint64_t));
+  s->until = (size_t)deserialise_below(&k->w, s->n_states + 1);
+  if (s->until == s->n_states) s->until = SIZE_MAX;
   schedule_state *states = arena_calloc(&k->p->arena, s->n_states + 1, sizeof *states);
   for (size_t i = 0; i < s->n_buffers && !k->w.failed; i++) k->listed[s->buffers[i]] = step + 1;
   for (size_t i = 0; i < s->n_states && !k->w.failed; i++) read_state(k, &states[i], step);
   for (size_t i = 0; i < s->n_states && !k->w.failed; i++)
     require(k,
             k->state_loop[states[i].init] != step + 1 && k->alias_loop[states[i].init] != step + 1);
+  if (!k->w.failed && s->until != SIZE_MAX)
+    require(k, k->p->buffers[states[s->until].init].dtype == DT_BOOL);
   s->states = states;
 }
 

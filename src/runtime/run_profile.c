@@ -93,7 +93,9 @@ static kernel_counts count_step(const run_profile *r, const executable_step *ste
 static uint64_t count_trips(const run_profile *r, const executable_step *step) {
   uint64_t times = 1;
   for (; step->parent != SIZE_MAX; step = &r->p->steps[step->parent]) {
-    int64_t trips = r->sizes.elements[r->p->steps[step->parent].trips];
+    const executable_step *loop = &r->p->steps[step->parent];
+    int64_t trips =
+        loop->until == SIZE_MAX ? r->sizes.elements[loop->trips] : r->trips_run[step->parent];
     times *= trips > 0 ? (uint64_t)trips : 0;
   }
   return times;

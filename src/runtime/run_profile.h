@@ -39,6 +39,7 @@ typedef struct run_profile {
   int64_t *vars; /* values of the variables in the last run */
   step_times times;
   profile_sizes sizes;
+  const int64_t *trips_run; /* of each loop that a state ends, in its last run */
 } run_profile;
 
 /** A profile of no run, in an arena. Raises when memory is short, like run_profile_open_timestamps.

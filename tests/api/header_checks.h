@@ -120,6 +120,7 @@ static void check_other_descs(void) {
   CHECK(custom.writes == 0 && !custom.user && !custom.destroy);
   CHECK(plan.size == sizeof plan && !plan.name && !plan.outputs);
   CHECK(scan.size == sizeof scan && !scan.body && !scan.user && scan.steps == -1 && !scan.reverse);
+  CHECK(scan.until == -1);
   CHECK(cond.size == sizeof cond && !cond.then_body && !cond.else_body && !cond.user);
   CHECK(model.size == sizeof model && !model.folder);
   CHECK(port.size == sizeof port && !port.name && port.type.dtype == TN_UNDEFINED);

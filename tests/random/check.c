@@ -658,16 +658,23 @@ static void run_loop(run *x, size_t at, step_fn run_one) {
   int64_t trips = graph_size(x->g, loop->trips);
   world *all[] = {&x->kernels, &x->programs};
   poison(x, at);
-  for (int64_t t = 0; t < trips && !failed(x); t++) {
+  int64_t t = 0;
+  bool ends =
+      loop->until != SIZE_MAX && *all[x->is_program]->memory[loop->states[loop->until].init];
+  for (; t < trips && !ends && !failed(x); t++) {
     for (int w = 0; w < 2; w++) begin_trip(x, loop, t, trips, all[w]);
     vec_push(x->a, &x->trips, (interp_var){loop->trip->text, t});
     run_steps(x, at + 1, loop->n_steps, run_one);
     x->trips.n--;
+    ends = loop->until != SIZE_MAX && *all[x->is_program]->memory[loop->states[loop->until].next];
   }
-  for (size_t i = 0; !trips && i < loop->n_states; i++)
+  for (size_t i = 0; i < loop->n_states && !failed(x); i++) {
+    const schedule_state *s = &loop->states[i];
+    size_t last = !t ? s->init : s->now == s->next ? s->result : s->next;
     for (int w = 0; w < 2; w++)
-      memcpy(all[w]->memory[loop->states[i].result], all[w]->memory[loop->states[i].init],
-             x->bytes[loop->states[i].result]);
+      if (all[w]->memory[s->result] != all[w]->memory[last])
+        memcpy(all[w]->memory[s->result], all[w]->memory[last], x->bytes[s->result]);
+  }
 }
 
 static void run_steps(run *x, size_t first, size_t n, step_fn run_one) {

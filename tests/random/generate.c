@@ -30,9 +30,10 @@ typedef struct maker {
   bool zeros;
   uint64_t first_buffer, buffers;
   int64_t customs;
-  size_t loops; /* number of loops around the current node */
-  dtype wanted; /* preferred type; DT_VOID: any */
-  bool is_turn; /* the op's type must be the wanted one */
+  size_t loops;   /* number of loops around the current node */
+  bool has_until; /* states may end loops */
+  dtype wanted;   /* preferred type; DT_VOID: any */
+  bool is_turn;   /* the op's type must be the wanted one */
 } maker;
 
 typedef struct shape {
@@ -747,7 +748,7 @@ enum { MOST_STATES = 3, MOST_EMITS = 2, MOST_TRIPS = 6 };
 typedef struct loop_maker {
   const node *range, *index; /* index of the step, counted up or down */
   size_t n_states, n_emits;
-  const node *inits[MOST_STATES], *steps[MOST_STATES], *carries[MOST_STATES];
+  const node *inits[MOST_STATES + 2], *steps[MOST_STATES + 2], *carries[MOST_STATES + 2];
   const node *emits[MOST_EMITS], *places[MOST_EMITS];
 } loop_maker;
 
@@ -847,8 +848,42 @@ static void make_body(maker *m, loop_maker *l) {
   }
 }
 
+/** Ends a loop by a bool, its last state but one, and counts its trips by the last one. Loops
+   inside of others emit nothing then, as their trips decide the sizes of what they emit. */
+static void add_until(maker *m, loop_maker *l) {
+  ir *g = m->g;
+  shape scalar = {0};
+  size_t n = l->n_states;
+  const node *trip = ir_cast(g, l->range, DT_I64);
+  const node *most = ir_const_int(g, DT_I64, rng_between(&m->r, 0, MOST_TRIPS));
+  l->inits[n] = rng_chance(&m->r, 80) ? ir_const_bits(g, DT_BOOL, 0) : leaf(m, DT_BOOL, &scalar);
+  l->steps[n] =
+      rng_chance(&m->r, 50) ? ir_op2(g, OP_LE, most, trip) : want(m, DT_BOOL, &scalar, true);
+  l->inits[n + 1] = ir_const_int(g, DT_I64, 0);
+  l->steps[n + 1] = ir_cast(g, ix_add_const(g, l->range, 1), DT_I64);
+  l->n_states += 2;
+  if (m->loops > 1) l->n_emits = 0;
+}
+
+/** The entries that a loop which a state ends emitted. */
+static const node *emitted(maker *m, const loop_maker *l, const node *loop, size_t emit) {
+  const node *all = loop_result(m->g, loop, l->n_states + emit);
+  const node *count = loop_result(m->g, loop, l->n_states - 1);
+  const node *n = ir_item(m->g, count, NULL, 0, range_extent(l->range));
+  const node *starts[MOST_RANK + 2], *dims[MOST_RANK + 2];
+  int64_t ones[MOST_RANK + 2];
+  for (size_t i = 0; i < all->rank; i++) {
+    bool is_first = i == 0, is_back = l->places[emit] != l->range;
+    starts[i] = is_first && is_back ? ix_sub(m->g, all->dims[0], n) : number(m, 0);
+    dims[i] = is_first ? n : all->dims[i];
+    ones[i] = 1;
+  }
+  return ir_slice(m->g, all, starts, dims, ones);
+}
+
 static const node *looped(maker *m) {
   ir *g = m->g;
+  bool ends = m->has_until && rng_chance(&m->r, 50);
   size_t outside = m->pool.n;
   loop_maker l = {.range = range_make(g, any_trips(m), KIND_LOOP)};
   bool is_back = rng_chance(&m->r, 30);
@@ -859,6 +894,7 @@ static const node *looped(maker *m) {
   for (size_t k = rng_below(&m->r, 3); k > 0; k--) add_entry(m, &l);
   if (rng_chance(&m->r, 50)) keep(m, ir_cast(g, l.index, any_type(m, OP_IOTA)));
   make_body(m, &l);
+  if (ends) add_until(m, &l);
   m->loops--;
   m->pool.n = outside;
   const node *loop = loop_make(g, m->a,
@@ -868,10 +904,12 @@ static const node *looped(maker *m) {
                                             .inits = l.inits,
                                             .steps = l.steps,
                                             .emits = l.emits,
-                                            .places = l.places});
+                                            .places = l.places,
+                                            .until = ends ? l.n_states - 1 : 0});
   const node *last = NULL;
   for (size_t i = 0; i < loop_n_results(loop); i++) {
-    const node *made = loop_result(g, loop, i);
+    const node *made =
+        ends && i >= l.n_states ? emitted(m, &l, loop, i - l.n_states) : loop_result(g, loop, i);
     if (last && rng_chance(&m->r, 70)) keep(m, last);
     if (fits(m, made)) last = made;
   }
@@ -1151,7 +1189,7 @@ static const tensor_row *turn_of_rows(uint64_t seed) {
 
 /* Some graphs have sizes that they compute: elements of clipped integers. */
 
-enum { ITEMS_EVERY = 6, PICKS_EVERY = 7, MOST_ITEM = 12 };
+enum { ITEMS_EVERY = 6, PICKS_EVERY = 7, UNTIL_EVERY = 5, MOST_ITEM = 12 };
 
 static const node *clipped(maker *m, const node *x, int64_t min, int64_t max) {
   const node *least = ir_fill(m->g, ir_const_int(m->g, DT_I64, min), x->rank, x->dims);
@@ -1285,6 +1323,7 @@ void generate(graph *g, uint64_t seed) {
                                    : 300;
   m.zeros = rng_chance(&m.r, 15);
   m.wanted = DT_VOID;
+  m.has_until = seed % UNTIL_EVERY == 4;
   if (rng_chance(&m.r, 30)) make_sizes(&m);
   for (size_t k = rng_below(&m.r, 3) + 1; k > 0; k--) {
     shape s = any_shape(&m);
@@ -1297,6 +1336,7 @@ void generate(graph *g, uint64_t seed) {
     const node *n = apply(&m, any_op(&m));
     if (fits(&m, n)) keep(&m, n);
     if (seed % ITEMS_EVERY == 2 && i < 8 && i % 3 == 1) add_items(&m);
+    if (m.has_until && i % 6 == 5 && fits(&m, n = looped(&m))) keep(&m, n);
     n = seed % PICKS_EVERY == 3 && rng_chance(&m.r, 40) ? picked(&m) : NULL;
     if (fits(&m, n)) keep(&m, n);
   }

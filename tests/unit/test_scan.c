@@ -53,6 +53,117 @@ static void test_entries(void **state) {
   check_added(*state, MOST, false);
 }
 
+/* A state ends the loop. */
+
+typedef struct halving {
+  tn_context *c;
+  float limit;
+  size_t n_ys;
+} halving;
+
+/** Halves a state until its sum is below a limit. */
+static void halve(void *user, tn_tensor *index, tn_tensor *const state[], tn_tensor *const x[],
+                  tn_tensor *next[], tn_tensor *y[]) {
+  const halving *h = user;
+  (void)x;
+  next[0] = tn_mul(state[0], tn_num(h->c, 0.5));
+  next[1] = tn_lt(tn_sum(next[0], TN_ALL, false), tn_num(h->c, h->limit));
+  if (h->n_ys) y[0] = tn_add(state[0], tn_cast(index, TN_F32));
+}
+
+/** The steps that a loop runs, and its results. */
+static void check_halved(tn_context *c, float start, float limit, int64_t steps, bool reverse) {
+  halving h = {c, limit, 1};
+  float x[WIDTH] = {start, start, start}, before[MOST][WIDTH], last[WIDTH], want = start;
+  tn_tensor *init[] = {floats(c, WIDTH, x), tn_lt(tn_num(c, 3 * start), tn_num(c, limit))}, *out[3];
+  int64_t ran = 0;
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = halve;
+  d.user = &h;
+  d.steps = steps;
+  d.reverse = reverse;
+  d.until = 1;
+  tn_scan(c, &d, init, 2, NULL, 0, out, 1);
+  for (; ran < steps && 3 * want >= limit; ran++) want /= 2;
+  check_ok(c, tn_read(out[0], TN_F32, last, sizeof last));
+  for (int k = 0; k < WIDTH; k++) assert_true(last[k] == want);
+  check_ok(c, tn_realize(c, (tn_tensor *[]){out[2]}, 1));
+  assert_int_equal(tn_type_of(out[2]).shape.size[0], ran);
+  if (ran) check_ok(c, tn_read(out[2], TN_F32, before, (size_t)ran * sizeof *before));
+  for (int64_t t = 0; t < ran; t++, start /= 2) {
+    int64_t index = reverse ? steps - 1 - t : t, at = reverse ? ran - 1 - t : t;
+    for (int k = 0; k < WIDTH; k++) assert_true(before[at][k] == start + (float)index);
+  }
+}
+
+static void test_until(void **state) {
+  tn_context *c = *state;
+  for (int64_t steps = 0; steps < 6; steps++)
+    for (int i = 0; i < 6; i++) check_halved(c, 8, 40 / (float)(1 << i), steps, i % 2);
+  halving h = {c, 0.001f, 0}; /* any number of steps */
+  float x[WIDTH] = {1, 1, 1}, last[WIDTH];
+  tn_tensor *init[] = {floats(c, WIDTH, x), tn_cast(tn_int(c, 0), TN_BOOL)}, *out[2];
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = halve;
+  d.user = &h;
+  d.until = 1;
+  tn_scan(c, &d, init, 2, NULL, 0, out, 0);
+  check_ok(c, tn_read(out[0], TN_F32, last, sizeof last));
+  assert_true(last[0] == 1 / 4096.0f);
+}
+
+/** In a plan, a size that follows from the number of steps. */
+static void test_until_in_plan(void **state) {
+  tn_context *c = *state;
+  halving h = {c, 3, 1};
+  tn_tensor *x = tn_input(c, "x", tn_shape(WIDTH), TN_F32), *out[3];
+  tn_tensor *init[] = {x, tn_lt(tn_sum(x, TN_ALL, false), tn_num(c, 3))};
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = halve;
+  d.user = &h;
+  d.steps = 20;
+  d.until = 1;
+  tn_scan(c, &d, init, 2, NULL, 0, out, 1);
+  out[1] = tn_sum(out[2], tn_axes(0), false);
+  tn_binding *b = bind_compiled(c, out, 3, NULL);
+  for (int round = 0; round < 12; round++) {
+    float start = (float)(1 << (round * 5 % 9)) / 2, in[WIDTH] = {start, start, start};
+    float found[WIDTH], sum = 0, want = start;
+    size_t ran = 0;
+    for (; 3 * want >= 3; want /= 2) sum += want + (float)ran++;
+    check_bound(b, tn_binding_input(b, "x", tn_shape(WIDTH), TN_F32, in, sizeof in));
+    check_bound(b, tn_binding_run(b));
+    check_bound(b, tn_binding_read(b, "0", TN_F32, found, sizeof found));
+    assert_true(found[1] == want);
+    check_bound(b, tn_binding_read(b, "1", TN_F32, found, sizeof found));
+    assert_true(found[2] == sum);
+    assert_int_equal(tn_binding_type(b, "2").shape.size[0], ran);
+  }
+}
+
+static void test_until_refused(void **state) {
+  tn_context *c = *state;
+  halving h = {c, 1, 0};
+  float x[WIDTH] = {1, 1, 1}, last[WIDTH];
+  tn_tensor *init[] = {floats(c, WIDTH, x), tn_cast(tn_int(c, 0), TN_BOOL)}, *out[2];
+  const struct {
+    int64_t until;
+    tn_status status;
+    const char *words;
+  } cases[] = {{2, TN_ERR_ARGUMENT, "`until` is 2; there are 2 states"},
+               {0, TN_ERR_DTYPE, "state 0 ends the loop; it is f32, expected bool"},
+               {-1, TN_ERR_ARGUMENT, "the number of steps is unknown"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    tn_scan_desc d = TN_SCAN_DESC_INIT;
+    d.body = halve;
+    d.user = &h;
+    d.until = cases[i].until;
+    tn_scan(c, &d, init, 2, NULL, 0, out, 0);
+    assert_int_equal(tn_read(out[0], TN_F32, last, sizeof last), cases[i].status);
+    check_text(tn_message(c), cases[i].words);
+  }
+}
+
 /* States that step at once. */
 
 static void fibonacci_body(void *user, tn_tensor *index, tn_tensor *const state[],
@@ -660,6 +771,9 @@ static void test_memory(void **state) {
 int main(void) {
   static const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_entries, open_context, close_context),
+      cmocka_unit_test_setup_teardown(test_until, open_context, close_context),
+      cmocka_unit_test_setup_teardown(test_until_in_plan, open_context, close_context),
+      cmocka_unit_test_setup_teardown(test_until_refused, open_context, close_context),
       cmocka_unit_test_setup_teardown(test_at_once, open_context, close_context),
       cmocka_unit_test_setup_teardown(test_lengths_vary, open_context, close_context),
       cmocka_unit_test_setup_teardown(test_one_kernel, open_context, close_context),

@@ -206,6 +206,11 @@ const char *check_op_loop(const node_spec *s) {
       return "a step of another type or shape than its start";
   for (int64_t i = 0; i < emits; i++)
     if (emitted[i]->rank >= IR_MAX_RANK) return check_too_many_dims;
+  if (s->n_int > 2) {
+    int64_t until = s->ints[2];
+    if (until < 0 || until >= states) return "no such state";
+    if (inits[until]->dtype != DT_BOOL || inits[until]->rank) return "a loop ends by one bool";
+  }
   return check_all(check_is_index, places, (size_t)emits) ? NULL : "a place that is no index";
 }
 

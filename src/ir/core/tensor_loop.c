@@ -11,13 +11,13 @@ static size_t add_all(const node *to[], size_t n, const node *const from[], size
 
 const node *loop_make(ir *g, arena *a, const loop_spec *s) {
   const node **src = arena_alloc(a, (1 + 2 * (s->n_states + s->n_emits)) * sizeof *src);
-  int64_t ints[] = {(int64_t)s->n_states, (int64_t)s->n_emits};
+  int64_t ints[] = {(int64_t)s->n_states, (int64_t)s->n_emits, (int64_t)s->until - 1};
   size_t n = add_all(src, 0, &s->range, 1);
   n = add_all(src, n, s->inits, s->n_states);
   n = add_all(src, n, s->steps, s->n_states);
   n = add_all(src, n, s->emits, s->n_emits);
   n = add_all(src, n, s->places, s->n_emits);
-  return ir_node(g, OP_LOOP, DT_VOID, src, n, ints, 2);
+  return ir_node(g, OP_LOOP, DT_VOID, src, n, ints, s->until ? 3 : 2);
 }
 
 const node *loop_carry_make(ir *g, const node *range, int64_t component, const node *init) {

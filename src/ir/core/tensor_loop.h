@@ -2,7 +2,7 @@
    elements. Builds and reads them, and checks that nothing inside a loop is used outside. */
 /* clang-format off */
 /*
-   LOOP {states, emits}, without a value
+   LOOP {states, emits, until}, without a value
      sources: range; inits …; steps …; emitted tensors …; places …
      The states start as their inits; for each trip, in the order of the range, all states step at
      once from their old values, and E_j[place_j] := emit_j, along the first axis of E_j. A step and
@@ -10,6 +10,8 @@
      and over CARRYs; an init is free of the range. A step has the type and shape of its init. No
      size and no host function depends on the range. A place is the range, or its extent − 1 − the
      range, so that each place is emitted to once.
+     `until`, if it is there, is the number of a bool state of rank 0: before a trip in which it is
+     true the loop ends. The entries of the trips that are left are not emitted, and undefined.
 
    CARRY(range of the loop, sizes …) {component}
      A state of the loop before its step.
@@ -38,6 +40,7 @@ typedef struct loop_spec {
   const node *const *steps;
   const node *const *emits;
   const node *const *places;
+  size_t until; /* number of the state that ends the loop, + 1; 0: none */
 } loop_spec;
 
 /** Works in `a`. */
@@ -56,6 +59,10 @@ static inline const node *loop_range(const node *l) { return l->src[0]; }
 static inline size_t loop_n_states(const node *l) { return (size_t)l->ints[0]; }
 static inline size_t loop_n_emits(const node *l) { return (size_t)l->ints[1]; }
 static inline size_t loop_n_results(const node *l) { return loop_n_states(l) + loop_n_emits(l); }
+/** The state that ends the loop where it is true; SIZE_MAX: none. */
+static inline size_t loop_until(const node *l) {
+  return l->n_int > 2 ? (size_t)l->ints[2] : SIZE_MAX;
+}
 const node *loop_init(const node *l, size_t state);
 const node *loop_step(const node *l, size_t state);
 const node *loop_emit(const node *l, size_t emit);

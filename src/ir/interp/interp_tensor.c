@@ -542,11 +542,17 @@ static void end_trip(run *r, loop_run *k) {
   for (size_t i = 0; i < k->own.n; i++) free_value(r, &r->nodes.at[position(r, k->own.at[i])]);
 }
 
+/** True if the state that ends a loop is true. */
+static bool ends(const loop_run *k) {
+  size_t until = loop_until(k->loop);
+  return until != SIZE_MAX && read_element(&k->results[until]->a, 0);
+}
+
 /** Recursion is as deep as the nesting of loops, which is bounded. */
 static void run_loop(run *r, loop_run *k) {
   int64_t trips = index_of(r, range_extent(loop_range(k->loop)));
   start_loop(r, k);
-  for (int64_t t = 0; t < trips; t++) {
+  for (int64_t t = 0; t < trips && !ends(k); t++) {
     r->nodes.index[position(r, loop_range(k->loop))] = t;
     for (size_t i = 0; i < k->own.n; i++) run_node(r, k->own.at[i]);
     end_trip(r, k);

@@ -50,6 +50,7 @@ typedef struct schedule_loop {
   const schedule_state *states;
   size_t n_states;
   size_t n_steps; /* including those of loops inside */
+  size_t until;   /* of `states`: the loop ends where it is true; SIZE_MAX: none */
 } schedule_loop;
 
 /** A size that the run computes: an ITEM, which kernels know as a variable. The plan has a root

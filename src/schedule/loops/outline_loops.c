@@ -19,7 +19,7 @@
 /* States that no trip changes equal their inits. */
 
 static bool is_invariant(const node *loop, size_t state) {
-  return loop_step(loop, state) == loop_init(loop, state);
+  return loop_step(loop, state) == loop_init(loop, state) && state != loop_until(loop);
 }
 
 bool loops_is_invariant(const extracted_loop *p, size_t component) {

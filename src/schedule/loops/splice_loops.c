@@ -94,6 +94,11 @@ static schedule_step complete_loop_step(splicing *x, const schedule_step *step,
   loop->states = states;
   loop->n_states = step->n_outputs - loop_n_emits(step->plan->loop);
   loop->n_steps = body->steps.n;
+  loop->until = SIZE_MAX;
+  for (size_t i = 0, at = 0; i < loop_n_states(step->plan->loop); i++) {
+    if (i == loop_until(step->plan->loop)) loop->until = at;
+    at += !loops_is_invariant(step->plan, i);
+  }
   for (size_t i = 0; i < step->n_buffers; i++) vec_push(x->a, &buffers, step->buffers[i]);
   for (size_t i = 0; i < loop->n_states; i++) {
     const schedule_state *s = &states[i];

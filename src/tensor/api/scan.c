@@ -3,6 +3,7 @@
    returns. While the body runs the context is released, so that the body uses it like any caller.
  */
 #include "ir/core/tensor_loop.h"
+#include "ir/index/index_arithmetic.h"
 #include "tensor/api/scope.h"
 #include "tensor/context/call.h"
 #include "tensor/context/descriptor.h"
@@ -24,6 +25,9 @@ typedef struct scan_job {
 
 enum { MAX_TENSORS = 1 << 16 };
 
+/** Steps of a loop that a state ends. */
+#define MAX_STEPS (INT64_C(1) << 40)
+
 /* ---- Before the body ---- */
 
 static const node *find_steps(scan_job *j, builder *b) {
@@ -38,6 +42,8 @@ static const node *find_steps(scan_job *j, builder *b) {
                  size_text(b, x->dims[0]), size_text(b, steps));
     steps = x->dims[0];
   }
+  bool may_be_open = j->desc.until != -1 && !j->n_ys;
+  if (!steps && may_be_open) return ix_const(b->ir, MAX_STEPS);
   if (!steps)
     diag_raise(b->diag, TN_ERR_ARGUMENT, "the number of steps is unknown: set `steps`, or give xs");
   return steps;
@@ -48,6 +54,18 @@ static void set_argument(scan_job *j, size_t i, value v) {
   if (t == j->c->handles.no_memory) diag_raise(&j->c->diag, TN_ERR_MEMORY, "out of memory");
   handle_set_value(t, v);
   j->arguments[i] = t;
+}
+
+static void check_until(const scan_job *j, builder *b) {
+  const node *init = j->desc.until < 0 ? NULL : j->inits[j->desc.until];
+  sizes s = init ? sizes_of(init) : (sizes){0};
+  if (init && init->dtype != DT_BOOL)
+    diag_raise(b->diag, TN_ERR_DTYPE, "state %lld ends the loop; it is %s, expected bool",
+               (long long)j->desc.until, dtype_name((dtype)init->dtype));
+  if (init && init->rank)
+    diag_raise(b->diag, TN_ERR_SHAPE,
+               "state %lld ends the loop; it has shape %s, expected a scalar",
+               (long long)j->desc.until, sizes_text(b, &s));
 }
 
 static void open_body(void *arg) {
@@ -63,6 +81,7 @@ static void open_body(void *arg) {
   for (size_t i = 0; i < j->n_xs; i++)
     set_argument(j, 1 + j->n_states + i,
                  build_loop_entry(&b, value_of(handle_typed_node(&b, j->xs[i])), index));
+  check_until(j, &b);
   j->range = ir_retain(range);
 }
 
@@ -77,6 +96,9 @@ static tn_status check_desc(scan_job *j, const tn_scan_desc *given) {
   if (j->n_states > MAX_TENSORS || j->n_xs > MAX_TENSORS || j->n_ys > MAX_TENSORS)
     return diag_set(d, TN_ERR_ARGUMENT, "%d states, xs and ys each are supported, not more",
                     MAX_TENSORS);
+  if (j->desc.until < -1 || j->desc.until >= (int64_t)j->n_states)
+    return diag_set(d, TN_ERR_ARGUMENT, "`until` is %lld; there are %zu states",
+                    (long long)j->desc.until, j->n_states);
   if (j->c->entry.n_loop_bodies >= LOOP_MAX_DEPTH)
     return diag_set(d, TN_ERR_UNSUPPORTED, "loops are nested deeper than %d", LOOP_MAX_DEPTH);
   return TN_OK;
@@ -128,8 +150,9 @@ static void close_body(void *arg) {
   const node **places = arena_alloc(b.arena, (j->n_ys + 1) * sizeof *places);
   for (size_t i = 0; i < j->n_ys; i++) places[i] = index;
   j->results = arena_alloc(b.arena, (n + 1) * sizeof *j->results);
-  build_loop(&b, j->range, inits, returned, j->n_states, returned + j->n_states, places, j->n_ys,
-             j->results);
+  size_t until = j->desc.until < 0 ? SIZE_MAX : (size_t)j->desc.until;
+  build_loop_until(&b, j->range, inits, returned, j->n_states, until, returned + j->n_states,
+                   places, j->n_ys, j->results);
 }
 
 /** Reports that the body left result `i` unset. */

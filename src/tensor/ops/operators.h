@@ -184,6 +184,11 @@ value build_loop_entry(builder *b, value x, const node *index);
 void build_loop(builder *b, const node *range, const value inits[], const value steps[],
                 size_t n_states, const value emits[], const node *const places[], size_t n_emits,
                 value out[]);
+/** The same, but the loop ends before a step in which state `until`, a bool of rank 0, is true; the
+    emitted values are those of the steps that ran. SIZE_MAX: none does. */
+void build_loop_until(builder *b, const node *range, const value inits[], const value steps[],
+                      size_t n_states, size_t until, const value emits[],
+                      const node *const places[], size_t n_emits, value out[]);
 
 /* ---- Random numbers ----
 
