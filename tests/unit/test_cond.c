@@ -261,6 +261,31 @@ static void loops_and_branches_nest(void **state) {
   }
 }
 
+static void add_or_halve(void *user, tn_tensor *index, tn_tensor *const state[],
+                         tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
+  (void)index, (void)x, (void)y;
+  tn_tensor *on = tn_lt(tn_sum(state[0], TN_ALL, false), tn_num(user, 50));
+  next[0] =
+      chosen(user, on, tn_add(state[0], tn_num(user, 3)), tn_mul(state[0], tn_num(user, 0.5)));
+}
+
+/** A condition that changes from step to step. */
+static void steps_of_a_loop_choose(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = floats(c, FLOATS(1, 2, 4)), *out;
+  float want[] = {1, 2, 4};
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = add_or_halve;
+  d.user = c;
+  d.steps = 9;
+  tn_scan(c, &d, &x, 1, NULL, 0, &out, 0);
+  for (int t = 0; t < 9; t++) {
+    bool adds = want[0] + want[1] + want[2] < 50;
+    for (int i = 0; i < 3; i++) want[i] = adds ? want[i] + 3 : want[i] / 2;
+  }
+  check_floats(c, out, 3, want);
+}
+
 /** A run that fails in the side that it takes leaves states as they were. */
 static void failed_runs_leave_states(void **state) {
   tn_context *c = *state;
@@ -410,6 +435,7 @@ int main(void) {
       TEST(sizes_of_the_other_side_may_be_impossible),
       TEST(branches_nest),
       TEST(loops_and_branches_nest),
+      TEST(steps_of_a_loop_choose),
       TEST(failed_runs_leave_states),
       TEST(conditions_may_be_known),
       TEST(misuse_is_refused),

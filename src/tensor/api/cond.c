@@ -1,11 +1,14 @@
 /* tn_cond: both branches are built at once, by the caller's bodies, and each result is a PICK of
    theirs, so that runs compute the branch that the condition takes. While a body runs the context
    is released, so that the body uses it like any caller. */
+#include "ir/core/tensor_loop.h"
+#include "ir/core/topo_sort.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/api/scope.h"
 #include "tensor/context/call.h"
 #include "tensor/context/descriptor.h"
+#include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/operators.h"
 #include "tensor/state/handle_node.h"
 
@@ -14,12 +17,20 @@ typedef struct cond_job {
   tn_cond_desc desc;
   tn_tensor *condition;
   size_t n;
-  const node *first;    /* index: 1 where the condition holds; retained */
+  const node *first;  /* index: 1 where the condition holds; retained. NULL: it changes from step to
+                         step of a loop, */
+  const node *select; /* and this is the condition, a bool of rank 0; retained */
   tn_tensor **returned; /* of both branches, one after the other */
   value *results;       /* in the context's arena */
 } cond_job;
 
 enum { MAX_RESULTS = 1 << 16 };
+
+/** True if the steps of a loop that is being built compute a node. */
+static bool is_of_loop(builder *b, const node *n) {
+  node_list order = topo_sort(b->arena, &n, 1, NULL, NULL);
+  return loop_find_unbound(b->arena, order.at, order.n)[order.n - 1];
+}
 
 static void find_condition(void *arg) {
   cond_job *j = arg;
@@ -33,6 +44,10 @@ static void find_condition(void *arg) {
       diag_raise(b.diag, TN_ERR_SHAPE, "the condition is one element; axis %zu has size %s", i,
                  size_text(&b, x->dims[i]));
     at[i] = ix_const(b.ir, 0);
+  }
+  if (is_of_loop(&b, x)) {
+    j->select = ir_retain(ir_reshape(b.ir, x, 0, NULL));
+    return;
   }
   const node *c =
       node_is_const(x) ? ix_const(b.ir, node_int(x)) : ir_item(b.ir, x, at, 0, ix_const(b.ir, 1));
@@ -77,6 +92,18 @@ static bool call_body(cond_job *j, tn_cond_body body, tn_tensor *out[]) {
   return scope_end_to_floor(c, before);
 }
 
+/** Chooses between both results in each step of a loop. */
+static const node *selected(const cond_job *j, builder *b, size_t i, const node *x, const node *y) {
+  sizes of_x = sizes_of(x), of_y = sizes_of(y);
+  if (!sizes_equal(&of_x, &of_y))
+    diag_raise(
+        b->diag, TN_ERR_SHAPE,
+        "out[%zu] has shape %s in one branch and %s in the other: shapes must be equal where "
+        "the steps of a loop compute the condition",
+        i, sizes_text(b, &of_x), sizes_text(b, &of_y));
+  return build_where(b, value_of(j->select), value_of(x), value_of(y)).node;
+}
+
 static void pick_results(void *arg) {
   cond_job *j = arg;
   builder b = context_builder(j->c);
@@ -92,7 +119,7 @@ static void pick_results(void *arg) {
       diag_raise(b.diag, TN_ERR_SHAPE,
                  "out[%zu] has shape %s in one branch and %s in the other: ranks must be equal", i,
                  sizes_text(&b, &of_x), sizes_text(&b, &of_y));
-    j->results[i] = value_of(ir_pick(b.ir, j->first, x, y));
+    j->results[i] = value_of(j->select ? selected(j, &b, i, x, y) : ir_pick(b.ir, j->first, x, y));
   }
 }
 
@@ -139,7 +166,8 @@ void tn_cond(tn_context *c, tn_tensor *condition, const tn_cond_desc *given, tn_
     if (!f && out[i] != c->handles.no_memory) handle_set_value(out[i], j.results[i]);
   }
   failure_release(c, f);
-  if (j.first) ir_release(c->ir, j.first);
+  ir_release(c->ir, j.first);
+  ir_release(c->ir, j.select);
   mem_free(&c->mem, j.returned, 2 * n * sizeof *j.returned);
   context_release(c);
 }
