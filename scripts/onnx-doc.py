@@ -62,7 +62,8 @@ so in all versions, or in those that are named.
 - The length of a DFT or an STFT that varies, or has a prime factor above 4096; a Det of matrices
   larger than 32.
 - If whose condition the model computes, with results of two types or ranks, or that are sequences or
-  optional values; in the body of a Loop or a Scan, where the condition changes from step to step.
+  optional values; in the body of a Loop or a Scan, where the condition changes from step to step,
+  with results of two shapes. Each step computes both branches there.
 - Quantisation to other numbers than integers of up to 16 bits and floats of 8 and 4. Products of quantised operands are
   computed as the file says; where weights alone are quantised, onnxsim folds their DequantizeLinear
   into weights of floats, which is faster.
@@ -156,10 +157,9 @@ The body of a Loop or a Scan is compiled once, so each of its steps is alike:
 - How often it runs is known before it does. A Scan runs once for each entry of what it scans, which
   may be a size that varies. Of a Loop, the trip count is a constant, comes of shapes, as Shape and
   Gather or Size give it, is an input, or is computed before the loop.
-- A Loop that a condition ends needs a trip count too, as its bound, of at most {blind}: after the
-  condition fails it runs on to that without effect, and takes the time of all steps. It gives no
-  outputs that have an entry for each step, as how many there are would depend on values: give the
-  bound and let the condition be true, or keep a state of the bound's size and count in another.
+- A Loop that a condition ends is waited for after each step. With outputs that have an entry for each
+  step it needs a trip count too, as its bound, for which there is memory: they have as many entries as
+  steps ran. In the body of another loop it has no such outputs.
 - A state has the same shape and type in all steps. In place of one that grows by Concat, take an
   output with an entry for each step, or a state of the full size that is scattered into.
 - RNN, GRU and LSTM are such loops. Of an entry whose `sequence_lens` is 0 the last state is the
@@ -216,7 +216,7 @@ def page():
             for domain, name, versions, attributes, least, most, _ in sorted(found)]
     return TEXT.format(ir_min=number("ONNX_IR_MIN"), ir_max=number("ONNX_IR_MAX"),
                        opset=number("ONNX_OPSET_MAX"), types=types(), count=len(rows), rows="\n".join(rows),
-                       elements=number("ONNX_ELEMENTS_MAX"), blind=bound("formats/onnx/ops/onnx_control_flow.c", "MAX_CONDITIONAL_TRIPS"),
+                       elements=number("ONNX_ELEMENTS_MAX"),
                        depth=bound("ir/core/tensor_loop.h", "LOOP_MAX_DEPTH"))
 
 

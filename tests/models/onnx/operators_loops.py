@@ -77,6 +77,11 @@ UNTIL = looped([("Add", "s s", "t", {}), ("ReduceMax", "t", "m", {"keepdims": 0}
                [("s", FLOAT, [3])], [("t", FLOAT, [3])], [LIMIT])
 
 
+ROWS_UNTIL = looped([("Add", "s s", "t", {}), ("ReduceMax", "t", "m", {"keepdims": 0}),
+                     ("Less", "m limit", "goes", {}), ("Mul", "t s", "y", {})],
+                    [("s", FLOAT, [3])], [("t", FLOAT, [3]), ("y", FLOAT, [3])], [LIMIT])
+
+
 COPIES = looped([("Identity", "s", "t", {}), ("Identity", "i", "y", {})], [("s", FLOAT, [2])],
                 [("t", FLOAT, [2]), ("y", INT64, [])])
 
@@ -105,8 +110,11 @@ def loop(version, rng):
     start = np.array([0.5, 1, 0.25], F32)
     for steps in (2, 100):
         yield with_outputs(one("Loop", const(steps), yes, In(start), body=UNTIL), "s")
+        yield with_outputs(one("Loop", const(steps), yes, In(start), body=ROWS_UNTIL), "s", "y")
     for on in (True, False):
         yield with_outputs(one("Loop", const(7), np.array(on), In(start), body=UNTIL), "s")
+        yield with_outputs(one("Loop", const(7), np.array(on), In(start), body=ROWS_UNTIL), "s", "y")
+    yield with_outputs(one("Loop", None, yes, In(start), body=UNTIL), "s")
 
 
 # ---- If ----

@@ -298,7 +298,8 @@ const double *onnx_static_floats(onnx_call *c, size_t input, size_t *n);
     it depends on data. */
 bool onnx_static_bool(onnx_call *c, size_t input, bool absent);
 
-/** A bool of one element, as an index from 0 to 1: a constant, or an ITEM that a run computes. */
+/** A bool of one element, as an index from 0 to 1: a constant, or an ITEM that a run computes.
+   NULL: the steps of a loop compute it. */
 const node *onnx_condition(onnx_call *c, size_t input);
 
 /** A constant tensor as a value. */

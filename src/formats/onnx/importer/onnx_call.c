@@ -217,9 +217,11 @@ bool onnx_static_bool(onnx_call *c, size_t input, bool absent) {
 const node *onnx_condition(onnx_call *c, size_t input) {
   size_t n;
   const node *one = ix_const(c->m->b.ir, 1);
-  const node *const *e = computed_tensor_elements(c->m, bool_as_number(c, input), 0, one, &n);
-  if (!e || n != 1) refuse_late_bool(c, input);
-  return e[0];
+  value v = bool_as_number(c, input);
+  const node *const *e = computed_tensor_elements(c->m, v, 0, one, &n);
+  if (e && n == 1) return e[0];
+  if (!shape_tensor_is_of_loop(c->m, v.node)) refuse_late_bool(c, input);
+  return NULL;
 }
 
 const node *onnx_loop_range(onnx_call *c, const node *trip_count) {

@@ -305,8 +305,7 @@ static bool add_deciding_inputs(import *m, const node *n) {
   return has_inputs && !uses_data;
 }
 
-/** True if the body of a loop that is being imported computes a value. */
-static bool is_of_loop(import *m, const node *n) {
+bool shape_tensor_is_of_loop(import *m, const node *n) {
   node_list order = topo_sort(m->b.arena, &n, 1, NULL, NULL);
   return loop_find_unbound(m->b.arena, order.at, order.n)[order.n - 1];
 }
@@ -334,7 +333,7 @@ static const node *const *query_elements(import *m, value v, bool as_constant, i
   *n = q.n;
   if (q.is_known) return q.elements;
   bool is_given = add_deciding_inputs(m, v.node);
-  if (!most || is_given || !q.is_counted || is_of_loop(m, v.node)) return NULL;
+  if (!most || is_given || !q.is_counted || shape_tensor_is_of_loop(m, v.node)) return NULL;
   compute_elements(&q, min, most);
   return q.elements;
 }

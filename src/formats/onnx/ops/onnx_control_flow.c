@@ -1,20 +1,16 @@
 /* ONNX If: the branch that its condition takes is imported in its place, or, where the condition is
-   known only when the model runs, both are, and each output is a PICK between theirs.
+   known only when the model runs, both are, and each output is a PICK between theirs; a select
+   where the steps of a loop compute the condition.
 
    ONNX Scan and Loop: the body graph is imported once, over a loop range; loop-carried values
-   become loop states, scan outputs emitted values. A Loop with a condition runs to its maximal trip
-   count and freezes its states once the condition is false, so only loops with a known maximum are
-   supported. */
+   become loop states, scan outputs emitted values. A condition becomes a state that ends the loop.
+ */
 #include "formats/onnx/ops/onnx_builders.h"
 #include "formats/onnx/ops/onnx_unrolled_loop.h"
 #include "ir/core/binder.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/axes_and_broadcasting.h"
-
-/** The largest trip count of a Loop with a condition: all iterations run, even after it is false.
- */
-enum { MAX_CONDITIONAL_TRIPS = 1 << 16 };
 
 /** A Loop or Scan node: its outputs are the final states, then the scan outputs. */
 typedef struct loop {
@@ -181,44 +177,38 @@ static value scalar_condition(const loop *l, value v) {
   return v.node->rank ? build_reshape(l->b, v, &(sizes){0}) : v;
 }
 
-/** The maximal trip count; raises if it is unknown before the model runs. */
+/** The maximal trip count; without one, any number, where the condition ends the loop and no scan
+    output needs one. */
 static const node *max_trip_count(const loop *l, value initial_condition) {
   ir *g = l->b->ir;
   size_t n;
   if (node_is_bits(initial_condition.node, 0)) return ix_const(g, 0);
-  if (!onnx_has_input(l->c, 0))
-    onnx_fail(
-        l->c, TN_ERR_UNSUPPORTED,
-        "a loop without a maximal trip count is not supported; add one that is an initializer "
-        "or computed from shapes");
+  if (!onnx_has_input(l->c, 0)) {
+    if (l->n_scan_outputs)
+      onnx_fail(
+          l->c, TN_ERR_UNSUPPORTED,
+          "a loop with scan outputs and without a maximal trip count is not supported; add one "
+          "that is not exceeded");
+    return ix_const(g, ONNX_SIZE_MAX);
+  }
   const node *const *count = onnx_shape_elements(l->c, 0, &n);
   if (n != 1) onnx_fail(l->c, TN_ERR_SHAPE, "the trip count must be a scalar");
   return ix_max(g, count[0], ix_const(g, 0));
 }
 
-/** Builds a loop with a condition: an extra state holds the condition, and iterations in which it
-   is false leave all states unchanged. */
+/** Builds a loop that a condition ends: one more state holds its opposite. */
 static void build_conditional_loop(loop *l, value initial_condition, value next_condition,
-                                   const value next_states[], value results[]) {
+                                   const value next_states[], const node *const indices[],
+                                   value results[]) {
   builder *b = l->b;
-  size_t n = l->n_states;
-  if (l->n_scan_outputs)
-    onnx_fail(l->c, TN_ERR_UNSUPPORTED,
-              "a condition ends the loop, so the size of its scan outputs depends on data; use a "
-              "state of the largest size instead");
-  if (range_extent(l->range)->hi > MAX_CONDITIONAL_TRIPS)
-    onnx_fail(l->c, TN_ERR_UNSUPPORTED,
-              "a condition ends the loop, whose maximal trip count exceeds %d; give a smaller one",
-              MAX_CONDITIONAL_TRIPS);
-  value *inits = alloc_values(l, n + 1), *next = alloc_values(l, n + 1);
-  inits[n] = initial_condition;
-  value runs = build_loop_state(b, l->range, n, initial_condition);
-  for (size_t i = 0; i < n; i++) {
-    inits[i] = l->inits[i];
-    next[i] = build_where(b, runs, next_states[i], build_loop_state(b, l->range, i, inits[i]));
-  }
-  next[n] = build_logical_and(b, runs, scalar_condition(l, next_condition));
-  build_loop(b, l->range, inits, next, n + 1, NULL, NULL, 0, results);
+  size_t n = l->n_states, m = l->n_scan_outputs;
+  value *inits = alloc_values(l, n + 1), *next = alloc_values(l, n + m + 1);
+  value *all = alloc_values(l, n + m + 1);
+  for (size_t i = 0; i < n; i++) inits[i] = l->inits[i], next[i] = next_states[i];
+  inits[n] = build_logical_not(b, initial_condition);
+  next[n] = build_logical_not(b, scalar_condition(l, next_condition));
+  build_loop_until(b, l->range, inits, next, n + 1, n, next_states + n, indices, m, all);
+  for (size_t i = 0; i < n + m; i++) results[i] = all[i < n ? i : i + 1];
 }
 
 void onnx_Loop(onnx_call *c) {
@@ -240,8 +230,10 @@ void onnx_Loop(onnx_call *c) {
   const node **indices = arena_alloc(l.b->arena, (l.n_scan_outputs + 1) * sizeof *indices);
   for (size_t i = 0; i < l.n_scan_outputs; i++) indices[i] = index;
   bool ends_early = !node_is_bits(initial_condition.node, 1) || !node_is_bits(l.out[0].node, 1);
+  if (!ends_early && !onnx_has_input(c, 0))
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "neither a trip count nor a condition ends the loop");
   if (ends_early && !node_is_bits(range_extent(l.range), 0))
-    build_conditional_loop(&l, initial_condition, l.out[0], next_states, results);
+    build_conditional_loop(&l, initial_condition, l.out[0], next_states, indices, results);
   else
     build_loop(l.b, l.range, l.inits, next_states, l.n_states, next_states + l.n_states, indices,
                l.n_scan_outputs, results);
@@ -273,7 +265,20 @@ static const node *branch_tensor(onnx_call *c, value v, size_t i) {
   return v.node;
 }
 
-/** Imports both branches, of which a run computes one. */
+/** Chooses between the results of both branches in each step of a loop. */
+static const node *selected(onnx_call *c, const node *x, const node *y) {
+  builder *b = onnx_builder(c);
+  sizes of_x = sizes_of(x), of_y = sizes_of(y);
+  if (!sizes_equal(&of_x, &of_y))
+    onnx_fail(c, TN_ERR_UNSUPPORTED,
+              "a result has shape %s in one branch and %s in the other, and the condition changes "
+              "from step to step of a loop: sizes must be equal then",
+              sizes_text(b, &of_x), sizes_text(b, &of_y));
+  return build_where(b, onnx_scalar_input(c, 0), value_of(x), value_of(y)).node;
+}
+
+/** Imports both branches, of which a run computes one; in a loop whose steps compute the condition
+    (NULL), it computes both. */
 static void import_both(onnx_call *c, const node *condition) {
   builder *b = onnx_builder(c);
   value *yes = alloc_outputs(c), *no = alloc_outputs(c);
@@ -290,13 +295,13 @@ static void import_both(onnx_call *c, const node *condition) {
                 "output %zu has shape %s in one branch and %s in the other, and the condition is "
                 "known only when the model runs",
                 i, sizes_text(b, &of_x), sizes_text(b, &of_y));
-    c->outputs[i] = value_of(ir_pick(b->ir, condition, x, y));
+    c->outputs[i] = value_of(condition ? ir_pick(b->ir, condition, x, y) : selected(c, x, y));
   }
 }
 
 void onnx_If(onnx_call *c) {
   const node *condition = onnx_condition(c, 0);
-  if (node_is_const(condition))
+  if (condition && node_is_const(condition))
     import_branch(c, node_int(condition) ? "then_branch" : "else_branch", c->outputs);
   else
     import_both(c, condition);
