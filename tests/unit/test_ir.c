@@ -577,6 +577,28 @@ static void proved(void *arg) {
   assert_true(ix_prove_le(g, half, n));
   assert_true(ix_prove_le(g, ix_add(g, half, third), n));
   assert_false(ix_prove_le(g, ix_add(g, ix_add(g, half, half), third), n));
+  /* n div 2 less twice n div 4 is 0 or 1, and its half is 0 */
+  const node *left = ix_sub(g, half, ix_scale(g, ix_floordiv(g, half, ix_const(g, 2)), 2));
+  assert_true(left->lo < 0 && ix_prove_nonnegative(g, left));
+  assert_false(ix_prove_nonnegative(g, ix_add_const(g, left, -1)));
+  assert_ptr_equal(ix_floordiv(g, left, ix_const(g, 2)), ix_const(g, 0));
+}
+
+/** (n div 4 + 1) div 2 = (n + 4) div 8, so that sizes are equal however they were computed. */
+static void merged_divisions(void *arg) {
+  ir *g = ((world *)arg)->g;
+  const node *n = index_var(g, "n", 0, 1000), *two = ix_const(g, 2);
+  const node *quarter = ix_floordiv(g, ix_add_const(g, n, 3), ix_const(g, 4));
+  assert_ptr_equal(ix_floordiv(g, ix_add_const(g, quarter, 1), two),
+                   ix_floordiv(g, ix_add_const(g, n, 7), ix_const(g, 8)));
+  const node *r = ix_mod(g, ix_add_const(g, quarter, 1), two);
+  assert_ptr_equal(ix_add(g, ix_scale(g, ix_floordiv(g, ix_add_const(g, quarter, 1), two), 2), r),
+                   ix_add_const(g, quarter, 1));
+}
+
+static void divisions(void **state) {
+  (void)state;
+  run(false, merged_divisions);
 }
 
 static void proofs(void **state) {
@@ -868,6 +890,7 @@ int main(void) {
       cmocka_unit_test(index_arithmetic),
       cmocka_unit_test(canonical_forms),
       cmocka_unit_test(proofs),
+      cmocka_unit_test(divisions),
       cmocka_unit_test(products_of_many_factors),
       cmocka_unit_test(too_large_for_64_bits),
       cmocka_unit_test(substitution),

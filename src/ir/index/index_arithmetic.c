@@ -118,14 +118,23 @@ static const node *divide_coefficients(ir *g, const node *a, int64_t by) {
   return affine_finish(g, &f);
 }
 
-/** Applies (x div a) div b = x div (a·b) for positive constants. */
+/** Applies (x div a + c) div b = (x + a·c) div (a·b) for positive constants a and b: the sizes of
+    strided windows one after the other. */
 static bool merge_divisions(ir *g, const node **a, const node **b) {
-  const node *x = *a;
-  int64_t ab;
+  bool is_sum = (*a)->op == OP_AFFINE && ix_terms(*a) == 1 && ix_coefficient_at(*a, 0) == 1;
+  const node *x = is_sum ? ix_atom(*a, 0) : *a;
+  int64_t ab, more;
   if (x->op != OP_FLOORDIV || x->src[1]->op != OP_CONST || (*b)->op != OP_CONST) return false;
-  if (__builtin_mul_overflow(node_int(x->src[1]), node_int(*b), &ab)) return false;
+  if (x->src[1]->lo < 1 || __builtin_mul_overflow(node_int(x->src[1]), node_int(*b), &ab))
+    return false;
+  if (__builtin_mul_overflow(node_int(x->src[1]), is_sum ? ix_offset(*a) : 0, &more)) return false;
+  affine_form f;
+  affine_form_init(&f, more);
+  affine_add_scaled(&f, x->src[0], 1);
+  const node *sum = affine_finish_or_null(g, &f);
+  if (!sum) return false;
   *b = ix_const(g, ab);
-  *a = x->src[0];
+  *a = sum;
   return true;
 }
 

@@ -78,13 +78,29 @@ static void lower_product(proof *p, affine_form *f, const node *atom, int64_t c)
     affine_add_term(f, most.atom[i], affine_mul_exact(f, most.factor[i], c));
 }
 
-/** Adds the lower bound of c·floor(x/d), c < 0: c·floor(x/d) ≥ c·x/d. The whole form is scaled up
-    so that c·x/d has integer factors; the sign of the form stays. */
+/** A term of the form that counts floor(x/e) for a quotient floor(x/d) where e divides d, as sizes
+    after one and after two poolings; NULL: there is none. */
+static const node *finer_quotient(const affine_form *f, const node *quotient) {
+  for (size_t i = 0; i < f->n; i++) {
+    const node *n = f->atom[i];
+    bool is_of_same = n->op == OP_FLOORDIV && n->src[0] == quotient->src[0] && n != quotient;
+    if (is_of_same && f->factor[i] > 0 && n->src[1]->op == OP_CONST && n->src[1]->lo > 0 &&
+        node_int(quotient->src[1]) % node_int(n->src[1]) == 0)
+      return n;
+  }
+  return NULL;
+}
+
+/** Adds the lower bound of c·floor(x/d), c < 0: c·floor(x/d) ≥ c·x/d; or that of the same quotient
+    as floor(floor(x/e)/(d/e)), where the form has floor(x/e). The whole form is scaled up so that
+    factors are integers; the sign of the form stays. */
 static void lower_quotient(affine_form *f, const node *atom, int64_t c) {
-  int64_t d = node_int(atom->src[1]), times = d / greatest_common_divisor(d, c);
+  const node *finer = finer_quotient(f, atom);
+  int64_t d = node_int(atom->src[1]) / (finer ? node_int(finer->src[1]) : 1),
+          times = d / greatest_common_divisor(d, c);
   f->offset = affine_mul_exact(f, f->offset, times);
   for (size_t i = 0; i < f->n; i++) f->factor[i] = affine_mul_exact(f, f->factor[i], times);
-  affine_add_scaled(f, atom->src[0], affine_mul_exact(f, c, times) / d);
+  affine_add_scaled(f, finer ? finer : atom->src[0], affine_mul_exact(f, c, times) / d);
 }
 
 /** Replaces a term by its lower bound; a minimum or maximum by its source `side`. */
