@@ -75,8 +75,8 @@ so in all versions, or in those that are named.
   others: the run compares them for elementwise operators, MatMul, Concat, Expand and Reshape, and does
   not broadcast one that turns out to be 1; elsewhere two are equal if they come of one node. In the
   body of a loop what its steps compute decides no size. A run refuses a size that does not fit, and
-  names the node that computed it; a computed size of 0 in a Reshape is 0 and copies no size of the
-  input.
+  names the node that computed it; a computed size of 0 in a Reshape, or a sum of sizes that is
+  0, is 0 and copies no size of the input.
 
 ## Functions
 

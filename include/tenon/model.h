@@ -88,7 +88,8 @@ typedef struct tn_model_desc {
   const tn_model_size *sizes; /**< bounds that hold in all runs; NULL: those of the file. Other
                                  sizes are 0 or more; and without a min above 0 they are as large as
                                  operators need (a height that fits the windows of convolutions),
-                                 which tn_port.min tells */
+                                 which tn_port.min tells; without a max, no larger than they allow
+                                 (the rows of a table of positions), which tn_port.max tells */
   size_t n_sizes;             /**< length of `sizes` */
   const char *name; /**< name of the model in messages; NULL: its path, or "the model" for one from
                        memory; "": messages name its nodes alone */

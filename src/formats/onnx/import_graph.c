@@ -19,7 +19,7 @@ typedef struct graph_import {
   import *m;
   const onnx_node *node;   /* being imported; NULL: none */
   const onnx_value *input; /* being checked; NULL: none */
-  bool restarts;           /* finding problems: a minimum was raised */
+  bool restarts;           /* finding problems: bounds of a size were narrowed */
 } graph_import;
 
 static dtype check_dtype(import *m, int number, const char *kind, const char *name) {
@@ -590,14 +590,18 @@ static const char *place_of_sizes(const import *m) {
   return m->is_told ? "" : " in tn_model_desc.sizes";
 }
 
-/** Appends the lower bound of a size that would avoid the error; false if there is none. */
-static bool suggest_lower_bound(import *m) {
-  int64_t least;
-  const node *var = m->b.needed ? size_lower_bound_var(m->b.needed, &least) : NULL;
-  if (!var || least <= var->lo || least > var->hi) return false;
-  const char *name = var_user_name(var->text);
-  diag_set(m->b.diag, m->b.diag->status, "%.1500s ('%.60s' varies; give it a min of %lld%s)",
-           m->b.diag->text, name, (long long)least, place_of_sizes(m));
+/** Appends the bound of a size that would avoid the error; false if there is none. */
+static bool suggest_bound(import *m) {
+  int64_t bound;
+  const node *needed = m->b.needed, *var = needed ? size_lower_bound_var(needed, &bound) : NULL;
+  bool is_least = var;
+  if (needed && !var) var = size_upper_bound_var(needed, &bound);
+  if (!var || (is_least && bound <= var->lo) || (!is_least && bound >= var->hi) ||
+      bound < var->lo || bound > var->hi)
+    return false;
+  diag_set(m->b.diag, m->b.diag->status, "%.1500s ('%.60s' varies; give it a %s of %lld%s)",
+           m->b.diag->text, var_user_name(var->text), is_least ? "min" : "max", (long long)bound,
+           place_of_sizes(m));
   return true;
 }
 
@@ -608,7 +612,7 @@ static bool suggest_size_constraints(import *m, const onnx_node *n) {
   arena *a = m->b.arena;
   str list = str_new(a);
   size_t count = 0;
-  if (suggest_lower_bound(m)) return true;
+  if (suggest_bound(m)) return true;
   bool is_shape = m->b.diag->status == TN_ERR_SHAPE;
   if (is_shape) add_input_sizes(m, n);
   node_list all = topo_sort(a, m->sizes_used.at, m->sizes_used.n, NULL, NULL);
@@ -652,23 +656,26 @@ static void reset_import(import *m) {
   reset_queries(m);
 }
 
-/** Raises the minimum of the size that the operator which failed needs to be larger. */
-static bool raise_minimum(import *m, const graph_import *k) {
+/** Raises the minimum, or lowers the maximum, of the size that the operator which failed needs to
+   be larger or smaller. */
+static bool fit_bounds(import *m, const graph_import *k) {
   tn_status s = m->b.diag->status;
-  int64_t least;
+  int64_t bound;
   if (!k->node || !m->b.needed || (s != TN_ERR_SHAPE && s != TN_ERR_UNSUPPORTED)) return false;
-  const node *var = size_lower_bound_var(m->b.needed, &least);
-  return var && input_sizes_raise_minimum(m, var, least);
+  const node *var = size_lower_bound_var(m->b.needed, &bound);
+  if (var) return input_sizes_raise_minimum(m, var, bound);
+  var = size_upper_bound_var(m->b.needed, &bound);
+  return var && input_sizes_lower_maximum(m, var, bound);
 }
 
-/** Imports the graph, again with higher minima of sizes as long as operators need them. */
+/** Imports the graph, again with narrower bounds of sizes as long as operators need them. */
 static tn_status import_with_needed_sizes(graph_import *k) {
   import *m = k->m;
   for (;;) {
     *k = (graph_import){.m = m};
     input_sizes_read(m);
     if (diag_catch(m->b.diag, import_main_graph, k) == TN_OK) return TN_OK;
-    if (!raise_minimum(m, k)) return m->b.diag->status;
+    if (!fit_bounds(m, k)) return m->b.diag->status;
     diag_clear(m->b.diag);
     reset_import(m);
   }
@@ -690,8 +697,7 @@ static bool import_with_separate_sizes(import *m) {
   if (d->status == TN_ERR_MEMORY) diag_rethrow(d);
   diag_clear(d);
   m->separates_names = false;
-  m->least = m->bounded = (string_map){0};
-  m->n_raises = 0;
+  input_sizes_forget_bounds(m);
   reset_import(m);
   return false;
 }
@@ -795,7 +801,7 @@ static void try_part(graph_import *k, part_import j) {
   if (diag_catch(m->b.diag, import_part, &j) == TN_OK) return;
   if (m->b.diag->status == TN_ERR_MEMORY) diag_rethrow(m->b.diag);
   k->node = j.node;
-  if (j.node && raise_minimum(m, k)) { /* the graph is imported again */
+  if (j.node && fit_bounds(m, k)) { /* the graph is imported again */
     k->restarts = true;
     diag_rethrow(m->b.diag);
   }
@@ -829,7 +835,7 @@ static void import_parts(void *arg) {
     try_part(k, (part_import){.part = PART_OUTPUT, .port = &g->outputs.at[i]});
 }
 
-/** Imports all parts, again with higher minima of sizes as long as operators need them. */
+/** Imports all parts, again with narrower bounds of sizes as long as operators need them. */
 static void find_problems_of_parts(import *m, const importer_problems *of_operators) {
   graph_import k = {.m = m, .restarts = true};
   while (k.restarts) {
@@ -852,8 +858,7 @@ void import_find_problems(import *m, const onnx_model *model) {
   find_problems_of_parts(m, &operators);
   if (!m->separates_names || m->problems.n == operators.n) return;
   m->separates_names = false;
-  m->least = m->bounded = (string_map){0};
-  m->n_raises = 0;
+  input_sizes_forget_bounds(m);
   reset_import(m);
   find_problems_of_parts(m, &operators);
 }

@@ -55,6 +55,12 @@ const node *size_lower_bound_var(const node *size, int64_t *least) {
   return size;
 }
 
+const node *size_upper_bound_var(const node *size, int64_t *most) {
+  if (size->op != OP_AFFINE || ix_terms(size) != 1 || ix_coefficient_at(size, 0) != -1) return NULL;
+  *most = ix_offset(size);
+  return ix_atom(size, 0)->op == OP_VAR ? ix_atom(size, 0) : NULL;
+}
+
 bool sizes_equal(const sizes *a, const sizes *b) {
   if (a->rank != b->rank) return false;
   for (size_t i = 0; i < a->rank; i++)
@@ -85,9 +91,21 @@ sizes sizes_remove(sizes s, size_t axis) {
 
 /* ---- Broadcasting ---- */
 
+/** The size that has to be at least 0 so that x and min(x, other) are equal; NULL: neither of two
+    sizes is such a minimum. An exporter writes it where it slices a table of positions, and a
+   longer text does not fit in any other way: neither size is 1 then. */
+static const node *excess_of_minimum(builder *b, const node *x, const node *minimum) {
+  for (size_t i = 0; minimum->op == OP_MIN && i < 2; i++)
+    if (minimum->src[i] == x && minimum->src[1 - i]->lo > 1)
+      return ix_sub(b->ir, minimum->src[1 - i], x);
+  return NULL;
+}
+
 void sizes_refuse_mismatch(builder *b, const sizes s[], size_t n, const node *one,
                            const node *other) {
   str text = str_new(b->arena);
+  b->needed = excess_of_minimum(b, one, other);
+  if (!b->needed) b->needed = excess_of_minimum(b, other, one);
   for (size_t i = 0; i < n; i++)
     str_addf(&text, "%s%s", i == 0 ? "" : i + 1 == n ? " and " : ", ", sizes_text(b, &s[i]));
   if (n > 1)

@@ -18,6 +18,10 @@ sizes sizes_from(builder *b, tn_shape shape, bool wild);
     for other sizes than quotients and sums of one variable. */
 const node *size_lower_bound_var(const node *size, int64_t *least);
 
+/** The variable of which a size is a number less the variable, and the variable's greatest value
+   for which the size is at least 0; NULL for other sizes. */
+const node *size_upper_bound_var(const node *size, int64_t *most);
+
 /** A typed value over a node; and a value with weak scalars made typed: f32 or i64. */
 value value_of(const node *n);
 value value_typed(builder *b, value v);

@@ -266,7 +266,25 @@ REFUSED = {
 }
 
 
+# Sizes that are equal as halves of halves are padded to what they are halves of; sums as sizes.
+HALVES = (
+    [("MaxPool x -> b", {"kernel_shape": [2], "strides": [2]}),
+     ("MaxPool b -> c", {"kernel_shape": [2], "strides": [2]}), "Resize c none twice -> u",
+     ("Shape b -> sb", {"start": 2}), ("Shape u -> su", {"start": 2}), "Sub sb su -> apart",
+     "Div apart 2 -> low", "Sub apart low -> high", ("Concat 0 0 low 0 0 high -> pads", {"axis": 0}),
+     "Pad u pads -> p", ("Concat b p -> y", {"axis": 1})],
+    {"x": [1, 1, "h"]}, {**BOUND, "none": np.zeros(0, np.float32),
+                         "twice": np.array([1, 1, 2], np.float32)})
+SUM_OF_SIZES = (
+    [("Concat x z -> a", {"axis": 0}), "Shape a -> s", ("Concat s 1 -> to", {"axis": 0}),
+     "Reshape a to -> y"], {"x": ["n"], "z": ["m"]}, BOUND)
+
+
 def check_rows(library):
+    nodes, inputs, weights = HALVES
+    compare(library, "padded halves", model(nodes, inputs, weights), inputs, sizes=(4, 5, 6, 7, 11))
+    nodes, inputs, weights = SUM_OF_SIZES
+    compare(library, "a sum of sizes", model(nodes, inputs, weights), inputs, sizes=(0, 1, 3))
     for label, (nodes, inputs, weights) in RUN.items():
         runs = compare(library, label, model(nodes, inputs, weights), inputs)
         check(f"{label}: {runs} runs", runs > 0)
@@ -421,6 +439,12 @@ def check_needed(library):
     check("two sizes of one name", y.shape == (1, 2, 8), y.shape)
     check("one too small", result(loaded.run, {"x": feed((1, 3, 2)), "z": feed((1, 3, 7))}) is None)
     loaded.free()
+    table = model([("Shape x -> n", {"end": 1}), "Slice w 0 n -> first", "Add x first -> y"],
+                  {"x": ["n", 3]}, {**BOUND, "w": np.ones((24, 3), np.float32)})
+    check("as many as a table has", bounds(table)["n"] == (0, 24), bounds(table))
+    compare(library, "rows of a table", table, {"x": ["n", 3]}, sizes=(0, 2, 24, 25))
+    refuses(library, "a most of the caller's that is too large", table, [("n", (0, 30))],
+            "ERR_SHAPE", ["n is not min(n, 24)", "a max of 24", *WAY_OUT])
     refuses(library, "a least of the caller's that is too small", windows, [("h", (2, 100))],
             "ERR_SHAPE", ["axis, of size h", "a min of 3", *WAY_OUT])
     refuses(library, "no value left", windows, [("h", (0, 2))], "ERR_SHAPE", ["is larger"])

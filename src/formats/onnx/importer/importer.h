@@ -81,7 +81,8 @@ typedef struct import {
   map nonzero;                      /* varying sizes that must not be 0 when the model runs */
   string_map least;   /* varying size → its minimum, which operators have raised (intptr_t) */
   string_map bounded; /* varying sizes of which the caller gave a minimum */
-  size_t n_raises;    /* of minima, each followed by an import of the whole graph */
+  string_map most;    /* varying size → its maximum, which operators have lowered (intptr_t) */
+  size_t n_raises;    /* of minima, and lowered maxima, each followed by an import of the graph */
   const onnx_tensor *given; /* values of inputs, under their names */
   size_t n_given;
   const importer_sizes *given_sizes; /* of all inputs, or NULL */

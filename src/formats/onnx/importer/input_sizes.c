@@ -291,19 +291,36 @@ static const node *size_node(ir *g, const char *text, int64_t min, int64_t max, 
 const node *input_sizes_axis(import *m, const onnx_value *v, size_t axis) {
   input_size *const *axes = map_get(&m->axes, v), *s = find_root(axes[axis]);
   const char *text = var_name_numbered(m->b.arena, s->name, s->number);
-  int64_t raised = (intptr_t)string_map_get(&m->least, text);
+  int64_t raised = (intptr_t)string_map_get(&m->least, text),
+          lowered = (intptr_t)string_map_get(&m->most, text);
   if (s->has_min) string_map_set(m->b.arena, &m->bounded, text, s);
-  return size_node(m->b.ir, text, raised > s->min ? raised : s->min, s->max, s->likely);
+  return size_node(m->b.ir, text, raised > s->min ? raised : s->min,
+                   lowered && lowered < s->max ? lowered : s->max, s->likely);
 }
 
+enum { MOST_RAISES = 64 }; /* each costs an import */
+
 bool input_sizes_raise_minimum(import *m, const node *var, int64_t least) {
-  enum { MOST_RAISES = 64 }; /* each costs an import */
   if (least <= var->lo || least > var->hi || string_map_get(&m->bounded, var->text) ||
       m->n_raises++ == MOST_RAISES)
     return false;
   string_map_set(m->b.arena, &m->least, arena_printf(m->b.arena, "%s", var->text),
                  (void *)(intptr_t)least);
   return true;
+}
+
+bool input_sizes_lower_maximum(import *m, const node *var, int64_t most) {
+  bool is_bounded = var->hi < ONNX_SIZE_MAX && !string_map_get(&m->most, var->text);
+  if (most >= var->hi || most < var->lo || most < 1 || is_bounded || m->n_raises++ == MOST_RAISES)
+    return false;
+  string_map_set(m->b.arena, &m->most, arena_printf(m->b.arena, "%s", var->text),
+                 (void *)(intptr_t)most);
+  return true;
+}
+
+void input_sizes_forget_bounds(import *m) {
+  m->least = m->most = m->bounded = (string_map){0};
+  m->n_raises = 0;
 }
 
 void onnx_require_nonzero(onnx_call *c, const node *var) {

@@ -20,4 +20,10 @@ const node *input_sizes_axis(import *m, const onnx_value *v, size_t axis);
     the caller gave one, if no value remains, or after many calls. */
 bool input_sizes_raise_minimum(import *m, const node *var, int64_t least);
 
+/** Lowers the maximum likewise. */
+bool input_sizes_lower_maximum(import *m, const node *var, int64_t most);
+
+/** Forgets the bounds that operators need. */
+void input_sizes_forget_bounds(import *m);
+
 #endif

@@ -60,7 +60,7 @@ static value crop_negative_pads(onnx_call *c, value x, pads *p) {
     const node **ends[] = {&p->low[i], &p->high[i]};
     for (size_t k = 0; k < 2; k++) {
       const node *n = *ends[k];
-      if (n->lo >= 0) continue;
+      if (n->lo >= 0 || ix_prove_nonnegative(b->ir, n)) continue;
       if (n->hi > 0)
         onnx_fail_varying_size(c, n, "pads of axis %zu may be positive or negative", i);
       const node *size = x.node->dims[i], *removed = ix_scale(b->ir, n, -1);

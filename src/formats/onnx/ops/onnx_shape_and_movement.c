@@ -42,7 +42,16 @@ static const node *infer_size(onnx_call *c, const node *x, const sizes *to, size
 
 /* Without allowzero a 0 in the shape copies the input's size at the same index. A computed size may
    be 0 only when the model runs, too late for that: its factors are required to be nonzero, unless
-   the input's size is 0 with them. One that the run computes is a size of 0 then. */
+   the input's size is 0 with them. One that the run computes is a size of 0 then, and so is a sum
+   of sizes, as past and new tokens: which of them was to be nonzero nobody says. */
+
+/** True for sums of several sizes, which are 0 only where all of them are. */
+static bool is_sum_of_sizes(const node *n) {
+  if (n->op != OP_AFFINE || ix_terms(n) < 2 || ix_offset(n)) return false;
+  for (size_t i = 0; i < ix_terms(n); i++)
+    if (ix_coefficient_at(n, i) < 0 || ix_atom(n, i)->lo < 0) return false;
+  return true;
+}
 
 /** Lists the non-constant factors of a product. */
 static node_list list_factors(builder *b, const node *n) {
@@ -69,7 +78,7 @@ static void require_nonzero_size(onnx_call *c, size_t i, const node *size, const
   if (input_size) input_factors = list_factors(b, input_size);
   for (size_t k = 0; k < factors.n; k++) {
     const node *n = factors.at[k];
-    if (n->lo > 0 || n->hi < 0 || n->op == OP_ITEM ||
+    if (n->lo > 0 || n->hi < 0 || n->op == OP_ITEM || is_sum_of_sizes(n) ||
         nodes_contain(input_factors.at, input_factors.n, n))
       continue;
     b->needed = ix_add_const(b->ir, n, -1);
