@@ -57,8 +57,10 @@ so in all versions, or in those that are named.
 - Of a TfIdfVectorizer rows whose length varies, and n-grams that have one index or are there
   twice.
 - Of ai.onnx.ml: a `zeros` of 0 of a OneHotEncoder, other functions after scores than `NONE`,
-  `SOFTMAX` and `LOGISTIC`, trees deeper than 64, and two classes by the weights of one where runtimes
-  disagree about the scores.
+  `SOFTMAX` and `LOGISTIC`, trees deeper than 64, two classes by the weights of one or of support
+  vectors where runtimes disagree about the scores, and probabilities of an SVMClassifier. A
+  ZipMap's sequence of maps is the matrix of their values: a row for each map, a column for each key,
+  in the order of the node's `classlabels`.
 - The length of a DFT or an STFT that varies, or has a prime factor above 4096; a Det of matrices
   larger than 32.
 - If whose condition the model computes, with results of two types or ranks, or that are sequences or

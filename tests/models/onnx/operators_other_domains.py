@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from cases import one
+from cases import one, stated
 from operators_networks import F16, F32, F64, outputs, some, varying
 
 I64 = np.dtype("i8")
@@ -207,6 +207,42 @@ def modification(rank_op, **attributes):
                              [helper.make_tensor_value_info("t", TensorProto.FLOAT, shape)])
 
 
+def floats(rng, n):
+    return [float(v) for v in some(rng, (n,))]
+
+
+def svm_regressor(version, rng):
+    for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID"):
+        yield ml("SVMRegressor", some(rng, (5, 4)), kernel_type=kernel, n_supports=3, terms=12,
+                 kernel_params=[0.5, 0.25, 2.0], coefficients=floats(rng, 3), rho=[0.5],
+                 support_vectors=floats(rng, 12))
+    yield ml("SVMRegressor", some(rng, (5, 4)), coefficients=floats(rng, 4), rho=[0.5], terms=4)
+    yield ml("SVMRegressor", some(rng, (9, 4)), coefficients=floats(rng, 4), rho=[0.1], one_class=1)
+
+
+def svm_classifier(version, rng):
+    for kernel, by_class, transform in (("RBF", [2, 1, 3], "NONE"), ("POLY", [2, 2, 2], "LOGISTIC"),
+                                        ("LINEAR", [1, 4, 1], "SOFTMAX"), ("SIGMOID", [3, 3], "NONE"),
+                                        ("RBF", [4, 2], "LOGISTIC")):
+        n = len(by_class)
+        case = ml("SVMClassifier", some(rng, (7, 4)), kernel_type=kernel, post_transform=transform,
+                  kernel_params=[0.5, 0.25, 2.0], coefficients=[-0.5, *floats(rng, 6 * (n - 1) - 1)],
+                  rho=floats(rng, n * (n - 1) // 2), support_vectors=floats(rng, 24),
+                  vectors_per_class=by_class, classlabels_ints=[4, 2, 7][:n], terms=24)
+        yield outputs(case, "y", "scores")
+    case = ml("SVMClassifier", some(rng, (7, 4)), coefficients=floats(rng, 12), rho=[0.25],
+              kernel_type="LINEAR", kernel_params=[0.0, 0.0, 0.0],
+              classlabels_ints=[4, 2, 7], terms=4)
+    yield outputs(case, "y", "scores")
+
+
+def zip_map(version, rng):
+    """Maps are rows of their values; of one row of values there is one map."""
+    x = some(rng, (3, 2))
+    yield stated(ml("ZipMap", x, classlabels_int64s=[4, 2]), x)
+    yield stated(ml("ZipMap", x[0], classlabels_strings=["no", "yes"]), x[:1])
+
+
 def flex_attention(version, rng):
     def made(q, k, v, label="", t=F32, **attributes):
         return one("ai.onnx.preview.FlexAttention", some(rng, q, t), some(rng, k, t), some(rng, v, t),
@@ -227,6 +263,8 @@ OPERATORS = {
     "ai.onnx.ml.OneHotEncoder": one_hot, "ai.onnx.ml.Scaler": scaler,
     "ai.onnx.ml.TreeEnsemble": tree_ensemble, "ai.onnx.ml.TreeEnsembleRegressor": tree_regressor,
     "ai.onnx.ml.TreeEnsembleClassifier": tree_classifier,
+    "ai.onnx.ml.SVMClassifier": svm_classifier, "ai.onnx.ml.SVMRegressor": svm_regressor,
+    "ai.onnx.ml.ZipMap": zip_map,
     "ai.onnx.preview.training.Adagrad": optimizer("Adagrad", 1, norm_coefficient=0.1, epsilon=1e-3,
                                                   decay_factor=0.1),
     "ai.onnx.preview.training.Adam": optimizer("Adam", 2, norm_coefficient=0.1, epsilon=1e-3,

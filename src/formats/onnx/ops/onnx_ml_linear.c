@@ -1,4 +1,5 @@
-/* ONNX's LinearRegressor and LinearClassifier, and what all predictors do with scores. */
+/* ONNX's LinearRegressor and LinearClassifier, what all predictors do with scores, and ZipMap,
+   which names them. */
 #include "formats/onnx/ops/enum_attribute.h"
 #include "formats/onnx/ops/onnx_builders.h"
 #include "formats/onnx/ops/onnx_ml_attributes.h"
@@ -75,4 +76,19 @@ void onnx_ml_LinearClassifier(onnx_call *c) {
   value label = build_take(b, labels, build_argmax(b, y, 1, false), 0);
   c->outputs[0] = are_strings ? onnx_strings(c, label) : label;
   c->outputs[1] = y;
+}
+
+/** A sequence of maps with the same keys is the matrix of their values: a row for each map, columns
+    in the order of the keys. */
+void onnx_ml_ZipMap(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  value x = build_cast(b, onnx_input(c, 0), DT_F32);
+  const onnx_ints *ints = onnx_ints_attribute(c, "classlabels_int64s");
+  const onnx_attribute *texts =
+      onnx_find_attribute(c, "classlabels_strings", ONNX_ATTRIBUTE_STRINGS);
+  size_t keys = ints && ints->n ? ints->n : texts ? texts->strings.n : 0;
+  if (x.node->rank == 1) x = build_unsqueeze(b, x, (tn_axes){.count = 1});
+  if (x.node->rank != 2 || x.node->dims[1] != ix_const(b->ir, (int64_t)keys))
+    onnx_fail(c, TN_ERR_SHAPE, "the input is not rows of %zu values, one for each key", keys);
+  c->outputs[0] = x;
 }
