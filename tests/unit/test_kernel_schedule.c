@@ -130,7 +130,7 @@ static void bad_texts_are_refused(void **state) {
       {"SPLIT r0 by 2: r1 s2", "line 1 of the schedule: expected a range, as r0, or -, found 's2'"},
       {"KIND r0 sideways",
        "line 1 of the schedule: expected a kind of ranges: loop, unroll, vector, "
-       "thread, global, local, warp, found 'sideways'"},
+       "thread, global, local, warp, tile, found 'sideways'"},
       {"PARTITION r0 16", "line 1 of the schedule: expected 'at' or 'by', found '16'"},
       {"HOIST e0 out of r0", "line 1 of the schedule: expected a binder, as r0 or s0, found 'e0'"},
       {"HOIST r0 out of -", "line 1 of the schedule: expected a range, as r0, found '-'"},
