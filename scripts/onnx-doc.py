@@ -116,6 +116,14 @@ computes; none may be in the body of a loop.
   table of `locale`, or of C.UTF-8 where that is not installed.
 - RegexFullMatch needs PCRE2 (libpcre2-8.so.0), which has RE2's syntax and more.
 
+## Pictures
+
+ImageDecoder is a step of the host too. It decodes BMP (of 8, 24 and 32 bits, not compressed) and PNM itself,
+PNG, WebP, TIFF and JPEG by libpng16.so.16, libwebp.so.7, libtiff.so.6 and libjpeg-turbo, which are opened when
+such a picture is decoded: a run without them fails. JPEG needs its header when the library is built; JPEG 2000
+is refused. A picture is decoded twice, once for its sizes. Opacity is dropped; bytes that cannot be decoded
+give no pixels.
+
 ## Indices out of range
 
 An index of Gather, GatherElements or GatherND that is out of range reads 0, where ONNX Runtime fails:

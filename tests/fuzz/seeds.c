@@ -504,6 +504,7 @@ static const seed seeds[] = {
   SEED("StringNormalizer", 10, OF(ONNX_TYPE_STRING), X("n"),
        ATTRIBUTES(TEXT("case_change_action", "LOWER"))),
   SEED("RegexFullMatch", 20, OF(ONNX_TYPE_STRING), X("n"), ATTRIBUTES(TEXT("pattern", "a|b*"))),
+  SEED("ImageDecoder", 20, OF(ONNX_TYPE_U8), X("n")),
 };
 /* clang-format on */
 

@@ -4,12 +4,12 @@
 
 #include <locale.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <wctype.h>
 
-/** A text under construction, in memory of the C library. */
+/** A text under construction. */
 typedef struct text {
+  const mem *mem;
   char *at;
   size_t n, cap;
 } text;
@@ -17,7 +17,7 @@ typedef struct text {
 static bool add_bytes(text *s, const char *at, size_t n) {
   if (s->n + n > s->cap) {
     size_t cap = 2 * (s->n + n) + 64;
-    char *more = realloc(s->at, cap);
+    char *more = mem_resize(s->mem, s->at, s->cap, cap);
     if (!more) return false;
     s->at = more;
     s->cap = cap;
@@ -26,6 +26,8 @@ static bool add_bytes(text *s, const char *at, size_t n) {
   s->n += n;
   return true;
 }
+
+static void free_text(text *s) { mem_free(s->mem, s->at, s->cap); }
 
 static tn_status fail_memory(tn_failure *f) { return tn_fail(f, TN_ERR_MEMORY, "out of memory"); }
 
@@ -43,7 +45,7 @@ static size_t count_of(const host_arrays *a, size_t i) {
 tn_status string_concat(const void *none, string_table *t, const host_arrays *a, tn_failure *f) {
   const int64_t *x = a->data[0], *y = a->data[1];
   int64_t *out = a->data[2];
-  text s = {0};
+  text s = {.mem = string_table_mem(t)};
   tn_status status = TN_OK;
   (void)none;
   for (size_t i = 0; i < count_of(a, 2) && status == TN_OK; i++) {
@@ -56,7 +58,7 @@ tn_status string_concat(const void *none, string_table *t, const host_arrays *a,
              (out[i] = string_table_add(t, s.at ? s.at : "", s.n)) < 0)
       status = fail_memory(f);
   }
-  free(s.at);
+  free_text(&s);
   return status;
 }
 
@@ -193,7 +195,7 @@ static int32_t change_point(int32_t point, case_change change, void *locale) {
 int64_t string_change_case(string_table *t, int64_t number, case_change change, void *locale) {
   size_t n;
   const char *at = string_table_get(t, number, &n);
-  text s = {0};
+  text s = {.mem = string_table_mem(t)};
   bool has_memory = true;
   if (change == CASE_KEEP || !at) return number;
   for (size_t i = 0; i < n && has_memory;) {
@@ -206,7 +208,7 @@ int64_t string_change_case(string_table *t, int64_t number, case_change change, 
     i += length;
   }
   int64_t changed = has_memory ? string_table_add(t, s.at ? s.at : "", s.n) : -1;
-  free(s.at);
+  free_text(&s);
   return changed;
 }
 

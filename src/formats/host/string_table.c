@@ -50,6 +50,8 @@ void string_table_free(string_table *t) {
   mem_free(t->mem, t, sizeof *t);
 }
 
+const mem *string_table_mem(const string_table *t) { return t->mem; }
+
 static bool reserve_number(string_table *t) {
   size_t cap = t->cap ? 2 * t->cap : 16;
   if (t->n < t->cap) return true;

@@ -13,6 +13,9 @@ typedef struct string_table string_table;
 string_table *string_table_open(const mem *m);
 void string_table_free(string_table *t); /* NULL is allowed */
 
+/** The allocator of the table. */
+const mem *string_table_mem(const string_table *t);
+
 /** The number of a string of n bytes; -1 without memory. */
 int64_t string_table_add(string_table *t, const char *text, size_t n);
 

@@ -26,6 +26,7 @@ except ImportError as missing:
 import operators
 import operators_contracting
 import operators_elementwise
+import operators_encoded
 import operators_indexing
 import operators_loops
 import operators_losses
@@ -52,7 +53,7 @@ LANGUAGE = (operators_elementwise.OPERATORS | operators_indexing.OPERATORS |
             operators_quantized.OPERATORS | operators_sampling.OPERATORS |
             operators_signals.OPERATORS | operators_random.OPERATORS |
             operators_other_domains.OPERATORS | operators_sequences.OPERATORS |
-            operators_strings.OPERATORS)  # test_ops_language.py
+            operators_strings.OPERATORS | operators_encoded.OPERATORS)  # test_ops_language.py
 OPERATORS = operators.OPERATORS | LANGUAGE
 
 

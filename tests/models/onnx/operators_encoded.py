@@ -1,0 +1,80 @@
+"""Test cases of ONNX operators that decode bytes: {name: cases(version, rng)}. What they give is
+stated: the runtime has no decoders, and the evaluator needs another package."""
+
+import struct
+import zlib
+
+import numpy as np
+
+from cases import In, one, stated
+
+
+def as_bytes(data):
+    return np.frombuffer(data, np.uint8)
+
+
+def bmp(rgb, from_top=False):
+    height, width, _ = rgb.shape
+    rows = (rgb if from_top else rgb[::-1])[:, :, ::-1]
+    pixels = b"".join(r.tobytes() + bytes(-3 * width % 4) for r in rows)
+    sizes = struct.pack("<IiiHHIIiiII", 40, width, -height if from_top else height, 1, 24, 0, 0, 0, 0, 0, 0)
+    return b"BM" + struct.pack("<IHHI", 54 + len(pixels), 0, 0, 54) + sizes + pixels
+
+
+def png(rgb):
+    def chunk(kind, body):
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+    height, width, channels = rgb.shape
+    head = struct.pack(">IIBBBBB", width, height, 8, 2 if channels == 3 else 6, 0, 0, 0)
+    rows = b"".join(b"\0" + r.tobytes() for r in rgb)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def pnm(kind, pixels, most=255):
+    head = f"P{kind}\n# a comment\n{pixels.shape[1]} {pixels.shape[0]}\n{most}\n".encode()
+    if kind > 3:
+        return head + pixels.astype(">u2" if most > 255 else "u1").tobytes()
+    return head + " ".join(str(v) for v in pixels.flat).encode()
+
+
+def tiff(rgb):
+    height, width, _ = rgb.shape
+    tags = [(256, width), (257, height), (258, 8), (259, 1), (262, 2), (273, 8), (277, 3), (278, height),
+            (279, rgb.nbytes)]
+    body = struct.pack("<H", len(tags)) + b"".join(struct.pack("<HHII", t, 4, 1, v) for t, v in tags)
+    return b"II*\0" + struct.pack("<I", 8 + rgb.nbytes) + rgb.tobytes() + body + bytes(4)
+
+
+def gray(rgb):
+    wide = rgb.astype(np.uint32) @ np.array([19595, 38470, 7471], np.uint32)
+    return ((wide + 32768) >> 16).astype(np.uint8)[:, :, None]
+
+
+def decoder(version, rng):
+    def made(data, y, label, more=(), **way):
+        x = In(as_bytes(data), ["n"]) if more else as_bytes(data)
+        return stated(one("ImageDecoder", x, label=label, more=more, **way), y)
+    rgb = rng.integers(0, 256, (5, 7, 3), np.uint8)
+    for order, y in (("RGB", rgb), ("BGR", rgb[:, :, ::-1]), ("Grayscale", gray(rgb))):
+        yield made(bmp(rgb), y, "BMP", pixel_format=order)
+        yield made(png(rgb), y, "PNG", pixel_format=order)
+    yield made(bmp(rgb, True), rgb, "BMP from the top")
+    yield made(tiff(rgb), rgb, "TIFF")
+    rgba = np.concatenate([rgb, rng.integers(0, 256, (5, 7, 1), np.uint8)], 2)
+    yield made(png(rgba), rgb, "PNG with opacity")
+    yield made(pnm(6, rgb), rgb, "PPM")
+    yield made(pnm(3, rgb), rgb, "PPM in text")
+    yield made(pnm(2, rgb[:, :, 0]), np.repeat(rgb[:, :, :1], 3, 2), "PGM in text")
+    yield made(pnm(5, rgb[:, :, 0].astype(np.uint16) * 257, 65535), np.repeat(rgb[:, :, :1], 3, 2), "PGM of 16 bits")
+    bits = np.unpackbits(rgb[:, :2, 0].copy(), axis=1)
+    yield made(b"P4 16 5\n" + rgb[:, :2, 0].tobytes(), np.repeat((1 - bits)[:, :, None] * 255, 3, 2).astype(np.uint8),
+               "PBM")
+    nothing = np.zeros((0, 0, 3), np.uint8)
+    for label, data in (("nothing", b""), ("what is no picture", b"GIF89a" + bytes(40)), ("a cut BMP", bmp(rgb)[:100]),
+                        ("a cut PNG", png(rgb)[:60]), ("a cut TIFF", tiff(rgb)[:90]), ("a cut PPM", pnm(6, rgb)[:60]),
+                        ("a cut JPEG", b"\xff\xd8\xff\xe0" + bytes(20)), ("a cut WebP", b"RIFF\x20\0\0\0WEBPVP8 " + bytes(8)),
+                        ("a BMP too large", bmp(rgb)[:18] + b"\xff\xff\xff\x7f" * 2 + bmp(rgb)[26:])):
+        yield made(data, nothing, label)
+
+
+OPERATORS = {"ImageDecoder": decoder}
