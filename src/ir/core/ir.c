@@ -6,6 +6,7 @@
 #include "base/hash_table.h"
 #include "ir/core/binder_layout.h"
 #include "ir/core/likely_value.h"
+#include "ir/core/node_device.h"
 #include "ir/core/shape_inference.h"
 
 #include <string.h>
@@ -30,9 +31,10 @@ struct ir {
   const mem *mem;
   diag *diag;
   bool counted;
-  bool has_items; /* an ITEM was made */
-  arena arena;    /* scratch irs: nodes, range sets, and what lives as long */
-  arena scratch;  /* scratch irs: memory of a scope */
+  bool has_items;   /* an ITEM was made */
+  bool has_devices; /* a node on a named device was made */
+  arena arena;      /* scratch irs: nodes, range sets, and what lives as long */
+  arena scratch;    /* scratch irs: memory of a scope */
   hash_table nodes, sets;
   const node **young; /* counted irs: nodes since ir_release_unheld, each held once here */
   size_t n_young, cap_young;
@@ -79,6 +81,8 @@ arena *ir_scratch(ir *g) { return &g->scratch; }
 diag *ir_diag(const ir *g) { return g->diag; }
 const mem *ir_mem(const ir *g) { return g->mem; }
 bool ir_has_items(const ir *g) { return g->has_items; }
+
+bool ir_has_devices(const ir *g) { return g->has_devices; }
 size_t ir_node_count(const ir *g) { return g->nodes.n; }
 uint64_t ir_rules_fired(const ir *g) { return g->rules_fired; }
 void ir_add_rules_fired(ir *g, uint64_t n) { g->rules_fired += n; }
@@ -273,6 +277,7 @@ static node *build_node(ir *g, const node_spec *s, const range_set *free_ranges)
   char *text = s->n_text ? at + l.text : NULL;
   *n = (node){.op = (uint16_t)s->op,
               .dtype = (uint8_t)s->dtype,
+              .device = node_device_infer(g, s),
               .lanes = s->lanes,
               .n_src = (uint32_t)s->n_src,
               .n_int = (uint32_t)s->n_int,
@@ -303,6 +308,7 @@ const node *ir_make(ir *g, const node_spec *spec) {
   if (slot->entry) return slot->entry;
   if (g->counted) reserve_young(g);
   g->has_items |= s.op == OP_ITEM;
+  g->has_devices |= node_device_is_named(&s);
   const range_set *free_ranges = g->counted ? &empty_set : infer_free(g, &s);
   node *n = build_node(g, &s, free_ranges);
   if (s.op == OP_RANGE && !g->counted) n->free = add_self(g, free_ranges, n);
