@@ -112,13 +112,13 @@ static void report_progress(void *user, size_t done, size_t total) {
 }
 
 /** Prices a kernel of a grouping, of which nobody knows how many there will be. */
-static double price_kernel(void *user, const node *kernel, bool is_searched) {
+static double price_kernel(void *user, size_t device, const node *kernel, bool is_searched) {
   build_state *m = user;
   const atomic_bool *cancelled = m->prices.cancelled;
   if (cancelled && atomic_load(cancelled))
     diag_raise(m->d, TN_ERR_CANCELLED, "%s was cancelled", m->request->name);
   report_units(m, "schedules", ++m->n_priced, 0);
-  return kernel_prices_price(&m->prices, kernel, is_searched);
+  return kernel_prices_price(&m->prices, device, kernel, is_searched);
 }
 
 static void log_kernel(void *user, const char *name, size_t n, int64_t ns) {

@@ -77,6 +77,9 @@ typedef struct value_placement {
 
 typedef VEC(group *) groups;
 
+/** The device of all values that a group computes, + 1; it writes one at least. */
+static inline uint8_t group_device(const group *g) { return g->stores.at[0].use->v->device; }
+
 /** The point of a use for an INDEX; NULL: none. */
 point *use_find_point(const use *u, const node *index);
 

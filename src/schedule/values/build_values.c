@@ -15,6 +15,7 @@
 #include "schedule/values/factor_sums.h"
 #include "schedule/values/late_values.h"
 #include "schedule/values/online_softmax.h"
+#include "schedule/values/value_devices.h"
 #include "schedule/values/value_order.h"
 #include "schedule/values/versions.h"
 
@@ -46,6 +47,7 @@ static void add_tensor(building *r, const node *n) {
 static bool is_computed(const node *n) {
   if (n->dtype == DT_INDEX || n->dtype == DT_VOID) return false;
   if (op_is_movement((op)n->op)) return n->op == OP_GATHER;
+  if (n->op == OP_TO) return value_is_copied_between_devices(n);
   return n->op != OP_CONST && n->op != OP_IOTA && n->op != OP_PARAM && n->op != OP_VAR;
 }
 
@@ -304,6 +306,7 @@ static void add_tensor_value(building *r, const node *n) {
   }
   switch (n->op) {
   case OP_SET: add_set(r, n); return;
+  case OP_TO: value_is_copied_between_devices(n) ? add_opaque(r, n) : add_computed(r, n); return;
   case OP_CUSTOM:
   case OP_KERNEL:
   case OP_RESULT: add_opaque(r, n); return;
@@ -388,7 +391,10 @@ void values_build(ir *g, int math, const machine *m, const joins_policy *p, norm
     node_list conflicts = {0};
     arena_rewind(work, here);
     values_order(g, in, out, &conflicts);
-    if (!conflicts.n) return;
+    if (!conflicts.n) {
+      values_set_devices(g, in, out);
+      return;
+    }
     versions_copy_for_readers(g, in, conflicts.at, conflicts.n);
   }
 }

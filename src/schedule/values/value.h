@@ -110,6 +110,7 @@ typedef struct value {
   size_t position;                /* in `values` */
   struct value_facts *facts;      /* cost_model.h */
   struct value_placement *places; /* fusion_group.h */
+  uint8_t device;                 /* on which it is computed, + 1 */
 } value;
 
 /** Where an array lies inside another one of its rank: its element at some coordinates is the other
@@ -127,6 +128,12 @@ typedef struct values {
   map overwriter; /* array (PARAM or tensor) → the value stored over it */
   map places;     /* tensor → array_place, if its array lies inside another one */
 } values;
+
+/** True for a TO that moves elements: its operand is on another device. */
+static inline bool value_is_copied_between_devices(const node *n) {
+  if (n->op != OP_TO) return false;
+  return n->src[0]->device ? n->src[0]->device != n->device : n->n_int > 1;
+}
 
 /** The number of first operands that a tensor's node reads as whole arrays: the inputs of CUSTOMs,
     KERNELs and loops, and the array that a SET changes. */
@@ -182,6 +189,11 @@ bool value_depends_on_coords(ir *g, const map *tensors, const node *body);
 /** True if v reads the element of a tensor of this rank at its own coordinates, but for axes of
    size 1. */
 bool value_reads_in_place(const value *v, const node *read, size_t rank);
+
+/** True if a value is a copy of an array of another device. */
+static inline bool value_is_copy_between_devices(const value *v) {
+  return value_is_copied_between_devices(v->tensor);
+}
 
 /** True if a value reads a scan. */
 bool value_reads_scan(const values *all, const value *v);
