@@ -66,7 +66,8 @@ tn_status tn_explanation_step(const tn_explanation *e, size_t i, tn_explained_st
                                    .n_reads = s->reads.n,
                                    .is_output = s->is_output,
                                    .n_places = s->n_places,
-                                   .n_copies = s->n_copies};
+                                   .n_copies = s->n_copies,
+                                   .device = s->device};
   diag unreported = {0};
   return descriptor_write(&unreported, step, &found, sizeof found, "tn_explained_step");
 }

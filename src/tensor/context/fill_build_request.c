@@ -14,5 +14,7 @@ executable_request context_executable_request(tn_context *c, const char *name,
                               .logger = &c->reports.logger,
                               .disk = c->disk,
                               .tuned = {.store = c->tuned},
-                              .reports = &c->reports.lock};
+                              .reports = &c->reports.lock,
+                              .more = c->devices.targets,
+                              .n_more = atomic_load(&c->devices.n_targets)};
 }
