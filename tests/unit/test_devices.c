@@ -271,6 +271,72 @@ static void batches_are_divided(void **state) {
   on_all_sets(check_training);
 }
 
+/* Collectives. */
+
+static void check_collectives(tn_context *c, const device_set *s) {
+  enum { A = 5, B = 7 };
+  tn_tensor *x[3], *sum[3], *most[3], *all[3], *parts[3];
+  int32_t in[3][A][B], got[3 * A * B];
+  for (size_t i = 0; i < s->n; i++) {
+    for (int k = 0; k < A * B; k++) in[i][k / B][k % B] = k * 13 % 17 - (int)i * k % 5;
+    x[i] = tn_to(tn_from_host(c, tn_shape(A, B), TN_I32, in[i], sizeof in[i]), s->at[i]);
+  }
+  tn_all_reduce(c, x, s->n, TN_REDUCTION_ADD, sum);
+  tn_all_reduce(c, x, s->n, TN_REDUCTION_MAX, most);
+  tn_all_gather(c, x, s->n, 0, all);
+  tn_reduce_scatter(c, x, s->n, TN_REDUCTION_ADD, 1, parts);
+  for (size_t i = 0; i < s->n; i++) {
+    tn_tensor *const out[] = {sum[i], most[i], all[i], parts[i]};
+    for (int k = 0; k < 4; k++) assert_string_equal(tn_device_of(out[k]), s->at[i]);
+    check_ok(c, tn_read(sum[i], TN_I32, got, sizeof in[0]));
+    int32_t sums[A][B], extremes[A][B];
+    for (int k = 0; k < A * B; k++) {
+      int32_t total = 0, extreme = INT32_MIN;
+      for (size_t d = 0; d < s->n; d++) {
+        int32_t v = in[d][k / B][k % B];
+        total += v;
+        extreme = v > extreme ? v : extreme;
+      }
+      sums[k / B][k % B] = total;
+      extremes[k / B][k % B] = extreme;
+    }
+    assert_memory_equal(got, sums, sizeof sums);
+    check_ok(c, tn_read(most[i], TN_I32, got, sizeof in[0]));
+    assert_memory_equal(got, extremes, sizeof extremes);
+    check_ok(c, tn_read(all[i], TN_I32, got, s->n * sizeof in[0]));
+    assert_memory_equal(got, in, s->n * sizeof in[0]);
+    size_t first = B * i / s->n, end = B * (i + 1) / s->n, columns = end - first;
+    assert_int_equal(tn_type_of(parts[i]).shape.size[1], columns);
+    check_ok(c, tn_read(parts[i], TN_I32, got, A * columns * sizeof *got));
+    for (size_t k = 0; k < A * columns; k++)
+      assert_int_equal(got[k], sums[k / columns][first + k % columns]);
+  }
+  tn_tensor *one = tn_to(tn_int(c, 3), s->at[0]), *same[1];
+  tn_all_reduce(c, &one, 1, TN_REDUCTION_MUL, same);
+  check_ok(c, tn_read(same[0], TN_I32, got, 4));
+  assert_int_equal(got[0], 3);
+}
+
+static void lists_are_reduced_and_gathered(void **state) {
+  (void)state;
+  on_all_sets(check_collectives);
+}
+
+static void wrong_collectives_are_refused(void **state) {
+  (void)state;
+  tn_context *c = open_set(&sets[0]);
+  tn_tensor *x[] = {floats(c, FLOATS(1, 2)), tn_to(floats(c, FLOATS(1, 2, 3)), "CPU:1")}, *out[2];
+  tn_all_reduce(c, x, 2, TN_REDUCTION_ADD, out);
+  assert_null(tn_device_of(out[0]));
+  check_text(tn_message(c), "operand 2 has shape 3 and operand 1 has shape 2");
+  x[1] = x[0];
+  tn_all_reduce(c, x, 2, TN_REDUCTION_NONE, out);
+  check_text(tn_message(c), "combines nothing");
+  tn_reduce_scatter(c, x, 1, TN_REDUCTION_ADD, 1, out);
+  assert_int_equal(tn_realize(c, out, 1), TN_ERR_SHAPE);
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
 /* Other steps on a second device: states that the host writes, loops, host functions, computed
    sizes. */
 
@@ -503,6 +569,8 @@ int main(void) {
       cmocka_unit_test(tensors_bounce),
       cmocka_unit_test(products_are_split),
       cmocka_unit_test(batches_are_divided),
+      cmocka_unit_test(lists_are_reduced_and_gathered),
+      cmocka_unit_test(wrong_collectives_are_refused),
       cmocka_unit_test(states_are_on_devices),
       cmocka_unit_test(loops_run_on_a_device),
       cmocka_unit_test(host_functions_run_beside_copies),
