@@ -62,7 +62,11 @@ static size_t new_buffer(kernels *k, const node *like) {
     sizes are those of the array that holds this one. */
 static const node *param_for(kernels *k, const node *array) {
   const node *holder = values_holder(k->values, array);
-  return param_like(k->g, holder, holder->dims, buffer_of(k, array));
+  size_t number = buffer_of(k, array);
+  int64_t ints[2] = {(int64_t)number};
+  uint8_t device = (uint8_t)(k->s->buffers.at[number].device + 1); /* also of what is anybody's */
+  size_t n = 1 + node_device_argument_in(k->g, device, ints + 1);
+  return ir_node(k->g, OP_PARAM, (dtype)holder->dtype, holder->dims, holder->rank, ints, n);
 }
 
 /** Adds buffers for the inputs of the graph, numbered as their slots. */
