@@ -1,13 +1,15 @@
 /* Implements KIND: annotates a range of a STAGE (array builder) or FOLD (reduction and scan) as
    unrolled, vectorised or parallel:
 
-     for r kind=loop   →   for r kind=unroll | vector | thread | global | local | warp
+     for r kind=loop   →   for r kind=unroll | vector | thread | global | local | warp | tile
 
    UNROLL and VECTOR become copies and lanes when the kernel is expanded. THREAD indices are units
    that are shared out among workers, which run without synchronisation: no two of them may store
    one element. Blocks of OVERLAP store some elements twice; those that two units may share are the
    last two, which one worker runs (codegen/lower/parallel_loops.c). GLOBAL, LOCAL and WARP ranges
-   are digits of the numbers of groups and of workers in a group (team_digits.h). */
+   are digits of the numbers of groups and of workers in a group (team_digits.h). TILE ranges are
+   the sides of a tile of tensor_rows.def where the nest is one (ir/index/tile_match.h), and loops
+   elsewhere. */
 #include "ir/index/index_proof.h"
 #include "laws/law_support.h"
 #include "laws/team_digits.h"
@@ -188,6 +190,7 @@ static const char *kind_objection(laws *l, const node *sink, const node *b, cons
       return "the extent is not a small constant";
     return NULL;
   case KIND_THREAD: return thread_objection(l, sink, b, range);
+  case KIND_TILE: return node_is_const(extent) ? NULL : "the extent is not a constant";
   default: return digit_objection(l, sink, b, range, kind);
   }
 }
@@ -205,7 +208,8 @@ const node *law_kind_on_axis(laws *l, const node *sink, const node *range, range
   if (why) return law_refuse(l, why);
   if (axis < 0 || axis >= LAW_AXES) return law_refuse(l, "there is no such axis");
   *changed = range_on_axis(l->g, range, kind, axis);
-  if (axis && !range_is_digit(*changed)) return law_refuse(l, "the kind has no axes");
+  if (axis && !range_is_digit(*changed) && kind != KIND_TILE)
+    return law_refuse(l, "the kind has no axes");
   const node *made = law_replace(l, sink, range, *changed);
   if (range_is_digit(*changed) && (why = workers_objection(l, made))) return law_refuse(l, why);
   law_args args = {.subject = range, .number = law_kind_number(kind, axis)};

@@ -22,11 +22,11 @@ typedef struct target {
   rule_target rules;     /* ops that are decomposed for it */
 } target;
 
-/** A bit for each TENSOR_ROW that a target has an instruction for. */
+/** A bit for each TENSOR_ROW, then for each TENSOR_TILE, that a target has an instruction for. */
 static inline uint32_t target_rows(const target *t) {
   uint32_t rows = 0;
-  for (size_t i = 0; i < TENSOR_ROWS; i++)
-    if (!rule_target_lacks_op(&t->rules, tensor_rows[i].op)) rows |= UINT32_C(1) << i;
+  for (size_t i = 0; i < TENSOR_OPS; i++)
+    if (!rule_target_lacks_op(&t->rules, tensor_op(i))) rows |= UINT32_C(1) << i;
   return rows;
 }
 

@@ -16,6 +16,7 @@
 #include "device/opencl/opencl_backend.h"
 #include "ir/core/binder.h"
 #include "ir/core/scalar_eval.h"
+#include "ir/core/tensor_rows.h"
 #include "ir/core/topo_sort.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/interp/interp.h"
@@ -634,7 +635,8 @@ static bool is_tabled(op o) {
   bool partial = o == OP_SHL || o == OP_SHR;
   bool other = o == OP_CAST || o == OP_BITCAST || o == OP_VECTORIZE || o == OP_EXTRACT ||
                o == OP_SPLAT || o == OP_AFFINE;
-  return op_is_elementwise(o) && !other && (partial || !rule_target_lacks_op(&lacking, o));
+  bool scalar = op_is_elementwise(o) && !other && !tensor_tile_of(o);
+  return scalar && (partial || !rule_target_lacks_op(&lacking, o));
 }
 
 static void make_elementwise(test *t, unsigned lanes) {

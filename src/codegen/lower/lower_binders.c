@@ -237,6 +237,19 @@ static void find_direct_stages(lowering *l, const node_list *order) {
   }
 }
 
+/** A lowered graph with loops for the ranges of kind tile of which no op was made. */
+static const node *loops_for_tiles(ir *g, const node *sink) {
+  arena *a = ir_arena(g);
+  node_list order = topo_sort(a, &sink, 1, NULL, NULL);
+  map with = {0};
+  for (size_t i = 0; i < order.n; i++) {
+    const node *r = order.at[i];
+    if (r->op == OP_RANGE && range_kind_of(r) == KIND_TILE)
+      map_set(a, &with, r, (void *)range_with(g, r, range_extent(r), KIND_LOOP));
+  }
+  return with.n ? subst(g, sink, &with) : sink;
+}
+
 const node *codegen_lower(ir *g, const node *sink) {
   lowering l = {.g = g, .a = ir_arena(g)};
   sink = lower_pin_steps(&l, fold_analysis_separate_emits(g, sink));
@@ -251,5 +264,5 @@ const node *codegen_lower(ir *g, const node *sink) {
   lower_find_outputs(&l, &order);
   law_collect_vectorised(&(laws){.g = g}, sink, NULL, &l.lanes);
   lower_graph(&l, sink);
-  return remainder_loops_separate(g, lower_node(&l, sink));
+  return remainder_loops_separate(g, loops_for_tiles(g, lower_node(&l, sink)));
 }

@@ -8,23 +8,98 @@
    identity. */
 #include "codegen/lower/lowering.h"
 #include "ir/index/index_arithmetic.h"
+#include "ir/index/tile_match.h"
 #include "ir/transform/substitute.h"
 
 /** A FOLD while it is lowered: states are initialised before the first load of one, stepped before
     the first load of a state after its step, and the loop is closed last. */
 typedef struct scan {
   const node *fold;
-  const node **ranges;  /* lowered */
-  const node **alloc;   /* of each state */
-  home *before, *after; /* states before and after the step; NULL: not lowered yet */
-  const node **load;    /* of each state in a step; NULL: none yet */
-  node_list effects;    /* of an iteration */
+  const node **ranges;    /* lowered */
+  const node **alloc;     /* of each state */
+  home *before, *after;   /* states before and after the step; NULL: not lowered yet */
+  const node **load;      /* of each state in a step; NULL: none yet */
+  node_list effects;      /* of an iteration */
+  const tile_match *tile; /* the step is one; NULL: it is a loop */
 } scan;
 
 void lower_fold_register(lowering *l, const node *fold) {
   scan *s = arena_calloc(l->a, 1, sizeof *s);
   s->fold = fold;
+  tile_match m;
+  if (tile_match_fold(l->g, fold, &m)) s->tile = arena_copy(l->a, &m, sizeof m);
   map_set(l->a, &l->scans, fold_innermost_range(fold), s);
+}
+
+/* Sums in tiles: one store of a whole tile of the state stands for the loops over it. */
+
+/** A vector op of as many lanes as a tile has words. */
+static const node *make_words(lowering *l, op o, dtype t, int words, const node *const src[],
+                              size_t n, const int64_t *columns) {
+  return ir_make(l->g, &(node_spec){.op = o,
+                                    .dtype = t,
+                                    .lanes = (uint16_t)words,
+                                    .src = src,
+                                    .n_src = n,
+                                    .ints = columns,
+                                    .n_int = columns != NULL});
+}
+
+/** The address of a tile's first element in the state, from those of its coordinates. */
+static const node *first_of_tile(lowering *l, const home *h, const node *const *coords) {
+  const node **first = arena_copy(l->a, coords, h->rank * sizeof *first);
+  first[h->rank - 2] = first[h->rank - 1] = ix_const(l->g, 0);
+  return lower_address(l, h, first);
+}
+
+/** Fills a state with 0, a tile at a time. */
+static const node *fill_tiles(lowering *l, const scan *s, const tile_match *m, const node *to) {
+  const node *stage = fold_step(s->fold, 0), *zero = fold_init(s->fold, 0);
+  const home *h = &s->before[0];
+  size_t n = stage_n_ranges(stage) - 2;
+  const node **loops = arena_alloc(l->a, (n + 1) * sizeof *loops);
+  const node **coords = arena_copy(l->a, stage_coords(stage, 0), h->rank * sizeof *coords);
+  map with = {0};
+  for (size_t i = 0; i < n; i++) {
+    const node *r = stage_range(stage)[i];
+    loops[i] = range_clone(l->g, r, subst_ranges(l->g, lower_node(l, range_extent(r)), &with));
+    map_set(l->a, &with, r, (void *)loops[i]);
+  }
+  for (size_t i = 0; i < h->rank; i++) coords[i] = subst_ranges(l->g, coords[i], &with);
+  const node *value =
+      make_words(l, OP_SPLAT, (dtype)zero->dtype, m->tile->m * m->tile->n, &zero, 1, NULL);
+  const node *effect = lower_store(l, to, first_of_tile(l, h, coords), value);
+  return lower_close_loops(l, &effect, NULL, 1, loops, n);
+}
+
+/** The words of an operand; NULL: they do not lie as the tile's. */
+static const node *load_operand(lowering *l, const node *x, const node *row, const node *column,
+                                int rows, int columns) {
+  const node *load = lower_node(l, x), *first;
+  int64_t apart, n = columns;
+  row = lower_node(l, row);
+  column = lower_node(l, column);
+  if (load->op != OP_LOAD || !tile_match_address(l->g, load->src[1], row, column, &first, &apart))
+    return NULL;
+  const node *src[] = {load->src[0], first, ix_const(l->g, apart)};
+  return make_words(l, OP_LOAD, (dtype)load->dtype, rows * columns, src, 3, &n);
+}
+
+/** The store that steps a tile of the state; NULL: it is no tile's. */
+static const node *step_tile(lowering *l, const scan *s, const tile_match *m) {
+  const tensor_tile *t = m->tile;
+  const node *stage = fold_step(s->fold, 0), *const *r = m->range;
+  const home *h = &s->before[0];
+  const node *x = load_operand(l, m->x, r[TILE_M], r[TILE_K], t->m, t->k);
+  const node *y = load_operand(l, m->y, r[TILE_K], r[TILE_N], t->k, t->n);
+  if (!x || !y) return NULL;
+  dtype type = (dtype)h->storage->dtype;
+  const node *at =
+      first_of_tile(l, h, lower_nodes(l, stage_coords(stage, 0), stage_rank(stage, 0)));
+  const node *sum =
+      make_words(l, OP_LOAD, type, t->m * t->n, (const node *[]){h->storage, at}, 2, NULL);
+  const node *value = make_words(l, t->op, type, t->m * t->n, (const node *[]){sum, x, y}, 3, NULL);
+  return lower_store(l, h->storage, at, value);
 }
 
 /* Initial values. */
@@ -36,6 +111,7 @@ static const node *initialise_state(lowering *l, const scan *s, size_t i, const 
   home to = s->before[i];
   to.storage = alloc;
   if (init->op == OP_STAGE) return lower_copy_array(l, init, (size_t)component, f, &to, -1);
+  if (s->tile) return fill_tiles(l, s, s->tile, alloc);
   return lower_fill(l, &s->before[i], alloc, lower_node(l, init), step, (size_t)component, f);
 }
 
@@ -82,6 +158,14 @@ static void set_stepped(lowering *l, scan *s, size_t i, const node *effect) {
 
 /** The loops of a stage, which write in place all states that it is the step of. */
 static const node *step_in_place(lowering *l, scan *s, const node *stage) {
+  const node *const *range = stage_range(stage);
+  const node *tile = s->tile ? step_tile(l, s, s->tile) : NULL;
+  if (tile) {
+    size_t outer = stage_n_ranges(stage) - 2;
+    tile = lower_close_loops(l, &tile, NULL, 1, lower_loops(l, range, outer), outer);
+    set_stepped(l, s, 0, tile);
+    return tile;
+  }
   size_t n = fold_n_states(s->fold), count = 0, *levels = arena_alloc(l->a, n * sizeof *levels);
   const node **effects = arena_alloc(l->a, n * sizeof *effects);
   for (size_t i = 0; i < n; i++) {
@@ -91,7 +175,7 @@ static const node *step_in_place(lowering *l, scan *s, const node *stage) {
     effects[count] = step_store(l, s, i, coords, lower_node(l, stage_value(stage, c)));
     levels[count++] = stage_loop_depth(stage, c);
   }
-  const node *const *loops = lower_loops(l, stage_range(stage), stage_n_ranges(stage));
+  const node *const *loops = lower_loops(l, range, stage_n_ranges(stage));
   const node *effect = lower_close_loops(l, effects, levels, count, loops, stage_n_ranges(stage));
   for (size_t i = 0; i < n; i++)
     if (fold_step(s->fold, i) == stage) set_stepped(l, s, i, effect);

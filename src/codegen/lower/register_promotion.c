@@ -131,9 +131,9 @@ static void note_access(promotion *p, const node *n) {
   }
   array *a = is_access(n) ? array_of(p, n) : NULL;
   if (!a) return;
-  bool varies = !node_is_const(n->src[1]);
+  bool varies = !node_is_const(n->src[1]), is_rows = n->op == OP_LOAD && n->n_src > 2;
   a->is_spilled |= varies;
-  a->refused |= varies && (n->op == OP_STORE || !is_after_loop(n->src[0]));
+  a->refused |= is_rows || (varies && (n->op == OP_STORE || !is_after_loop(n->src[0])));
   if (n->op == OP_STORE && !a->refused) note_store(p, a, n);
 }
 

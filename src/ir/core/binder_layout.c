@@ -7,7 +7,7 @@ enum { MOST_RANGES = 256 };
 
 const char *range_kind_name(range_kind k) {
   static const char *const names[KIND_LIMIT] = {"loop",   "unroll", "vector", "thread",
-                                                "global", "local",  "warp"};
+                                                "global", "local",  "warp",   "tile"};
   return k < KIND_LIMIT ? names[k] : "?";
 }
 
@@ -108,7 +108,7 @@ const node *const *stage_range(const node *s) { return s->src + layout_of(s).ran
 bool stage_is_in_registers(const node *s) {
   for (size_t i = 0; i < stage_n_ranges(s); i++) {
     range_kind kind = range_kind_of(stage_range(s)[i]);
-    if (kind != KIND_UNROLL && kind != KIND_VECTOR) return false;
+    if (kind != KIND_UNROLL && kind != KIND_VECTOR && kind != KIND_TILE) return false;
   }
   return true;
 }

@@ -56,6 +56,7 @@ typedef enum range_kind {
   KIND_GLOBAL,
   KIND_LOCAL,
   KIND_WARP,
+  KIND_TILE, /* axis: the side of a tile of tensor_rows.def; a loop where no tile is made of it */
   KIND_LIMIT
 } range_kind;
 
@@ -73,6 +74,12 @@ static inline bool range_is_unrolled(const node *r) { return range_kind_of(r) ==
 static inline bool range_is_digit(const node *r) {
   range_kind k = range_kind_of(r);
   return k == KIND_GLOBAL || k == KIND_LOCAL || k == KIND_WARP;
+}
+/** The side of a tile that a range of kind tile is. */
+typedef enum tile_side { TILE_M, TILE_N, TILE_K, TILE_SIDES } tile_side;
+
+static inline bool range_is_tile(const node *r, tile_side side) {
+  return range_kind_of(r) == KIND_TILE && range_axis(r) == (int64_t)side;
 }
 /** True for ranges of one digit: of equal kind and axis. */
 static inline bool range_is_same_digit(const node *a, const node *b) {

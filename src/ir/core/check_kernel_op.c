@@ -188,7 +188,11 @@ const char *check_op_barrier(const node_spec *s) {
 const char *check_op_load(const node_spec *s) {
   if (!is_storage(s->src[0])) return "load reads a param or an alloc";
   if (s->src[0]->dtype != s->dtype) return "load of another type";
-  return check_is_address(s->src[1]) ? NULL : "an address that is no index";
+  if (!check_is_address(s->src[1])) return "an address that is no index";
+  if (s->n_src == 2) return s->n_int ? "only a tile has columns" : NULL;
+  if (!check_is_address(s->src[2])) return "a distance of rows that is no index";
+  bool has_rows = s->n_int && s->ints[0] > 0 && s->lanes % s->ints[0] == 0;
+  return has_rows ? NULL : "a tile has whole rows";
 }
 
 const char *check_op_store(const node_spec *s) {

@@ -4,6 +4,7 @@
 
 #include "ir/core/build.h"
 #include "ir/core/check_op.h"
+#include "ir/core/tensor_rows.h"
 
 const char check_too_many_dims[] = "more than 31 dimensions";
 _Static_assert(IR_MAX_RANK == 31, "check_too_many_dims names the limit");
@@ -111,6 +112,12 @@ static const char *check_types(const node_spec *s) {
   return s->op == OP_CAST || s->op == OP_BITCAST ? check_conversion(s) : NULL;
 }
 
+static const char *check_tile_lanes(const node_spec *s, const tensor_tile *t) {
+  bool fits = s->lanes == t->m * t->n && s->src[0]->lanes == s->lanes &&
+              s->src[1]->lanes == t->m * t->k && s->src[2]->lanes == t->k * t->n;
+  return fits ? NULL : "a tile has the words of its row of tensor_rows.def";
+}
+
 static const char *check_lanes(const node_spec *s) {
   unsigned lanes = s->lanes ? s->lanes : 1;
   switch (s->op) {
@@ -129,6 +136,8 @@ static const char *check_lanes(const node_spec *s) {
   }
   if (!op_is_elementwise(s->op) || s->op == OP_AFFINE)
     return lanes == 1 ? NULL : "the op has no lanes";
+  const tensor_tile *t = tensor_tile_of(s->op);
+  if (t) return check_tile_lanes(s, t);
   for (size_t i = 0; i < s->n_src; i++)
     if (s->src[i]->lanes != lanes) return "operands differ in lanes";
   return NULL;

@@ -79,7 +79,8 @@ argument_field argument_field_of(op o, const int64_t ints[], size_t i) {
 }
 
 bool op_takes(op o, dtype t) {
-  const tensor_row *row = tensor_row_of(o);
+  const tensor_tile *tile = tensor_tile_of(o);
+  const tensor_row *row = tile ? &tensor_rows[tile->row] : tensor_row_of(o);
   static const uint8_t mask[] = {[DC_NONE] = 0,
                                  [DC_BOOL] = TAKES_BOOL,
                                  [DC_INT] = TAKES_INT,

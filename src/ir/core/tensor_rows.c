@@ -5,8 +5,22 @@
 const tensor_row tensor_rows[TENSOR_ROWS] = {
 #define TENSOR_ROW(op, sum, x, y, group, exact) {OP_##op, sum, x, y, group, exact},
 #include "ir/core/tensor_rows.def"
-#undef TENSOR_ROW
 };
+
+const tensor_tile tensor_tiles[TENSOR_TILES] = {
+#define TENSOR_TILE(op, row, m, n, k) {OP_##op, TENSOR_ROW_##row, m, n, k},
+#include "ir/core/tensor_rows.def"
+};
+
+op tensor_op(size_t bit) {
+  return bit < TENSOR_ROWS ? tensor_rows[bit].op : tensor_tiles[bit - TENSOR_ROWS].op;
+}
+
+const tensor_tile *tensor_tile_of(op o) {
+  for (size_t i = 0; i < TENSOR_TILES; i++)
+    if (tensor_tiles[i].op == o) return &tensor_tiles[i];
+  return NULL;
+}
 
 const tensor_row *tensor_row_of(op o) {
   for (size_t i = 0; i < TENSOR_ROWS; i++)
@@ -33,4 +47,15 @@ uint64_t tensor_row_eval(const tensor_row *row, uint64_t sum, uint64_t x, uint64
     }
   }
   return sum;
+}
+
+void tensor_tile_eval(const tensor_tile *tile, uint64_t sum[], const uint64_t x[],
+                      const uint64_t y[]) {
+  const tensor_row *row = &tensor_rows[tile->row];
+  for (int i = 0; i < tile->m; i++)
+    for (int p = 0; p < tile->k; p++)
+      for (int j = 0; j < tile->n; j++) {
+        uint64_t *s = &sum[i * tile->n + j];
+        *s = tensor_row_eval(row, *s, x[i * tile->k + p], y[p * tile->n + j]);
+      }
 }

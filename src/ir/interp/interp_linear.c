@@ -3,6 +3,7 @@
    entry with its size, so that running is one loop over the steps. In teams each worker has its own
    steps and tables (interp_teams.c). */
 #include "ir/core/scalar_eval.h"
+#include "ir/core/tensor_rows.h"
 #include "ir/core/topo_sort.h"
 #include "ir/interp/linear_program.h"
 
@@ -131,7 +132,7 @@ static void check_access(const program *p, const node *n, const storage *m, cons
 
 static void add_load(program *p, const node *n) {
   storage *m = storage_of(p, n->src[0], n);
-  step *s = add_step(p, STEP_LOAD, n, n->src + 1, 1);
+  step *s = add_step(p, STEP_LOAD, n, n->src + 1, n->n_src - 1u);
   s->storage = m;
   s->to = define_slot(p, n, innermost_loop(p));
   check_access(p, n, m, n);
@@ -174,14 +175,15 @@ static step_kind kind_of(op o) {
   case OP_VECTORIZE: return STEP_VECTORIZE;
   case OP_EXTRACT: return STEP_EXTRACT;
   case OP_SPLAT: return STEP_SPLAT;
-  default: return STEP_OP;
+  default: return tensor_tile_of(o) ? STEP_TILE : STEP_OP;
   }
 }
 
 static void check_lanes(const program *p, const node *n, step_kind kind) {
   bool fits = true;
   for (uint32_t i = 0; i < n->n_src; i++)
-    fits &= n->src[i]->lanes == (kind == STEP_OP ? n->lanes : 1) || kind == STEP_EXTRACT;
+    fits &= n->src[i]->lanes == (kind == STEP_OP ? n->lanes : 1) || kind == STEP_EXTRACT ||
+            kind == STEP_TILE;
   if (kind == STEP_EXTRACT)
     fits = n->lanes == 1 && n->ints[0] >= 0 && n->ints[0] < n->src[0]->lanes;
   if (kind == STEP_VECTORIZE) fits &= n->lanes == n->n_src;
@@ -292,8 +294,23 @@ static size_t checked_address(const program *p, const step *s, int64_t address, 
   return (size_t)address * m->lanes;
 }
 
-static void run_load(program *p, const step *s) {
+/** Loads elements side by side. */
+static void load_row(program *p, const step *s, size_t at, unsigned lanes, uint64_t v[]) {
   const storage *m = s->storage;
+  slot *to = &p->slots.at[s->to];
+  for (unsigned i = 0; i < lanes; i++) {
+    if (p->team) team_note_read(p, s, at + i);
+    if (m->n->op == OP_ALLOC && !m->written[at + i]) {
+      to->unwritten = s;
+      to->unwritten_at = at + i;
+      v[i] = 0;
+    } else {
+      v[i] = scalar_load(m->dtype, m->data + (at + i) * dtype_bytes(m->dtype));
+    }
+  }
+}
+
+static void run_load(program *p, const step *s) {
   slot *to = &p->slots.at[s->to];
   uint64_t *v = lanes_of(p, to);
   const slot *address = written_operand(p, s, 0);
@@ -303,16 +320,11 @@ static void run_load(program *p, const step *s) {
     memset(v, 0, to->lanes * sizeof *v);
     return;
   }
-  size_t at = checked_address(p, s, (int64_t)*lanes_of(p, address), to->lanes);
-  for (unsigned i = 0; i < to->lanes; i++) {
-    if (p->team) team_note_read(p, s, at + i);
-    if (m->n->op == OP_ALLOC && !m->written[at + i]) {
-      to->unwritten = s;
-      to->unwritten_at = at + i;
-      v[i] = 0;
-    } else {
-      v[i] = scalar_load(m->dtype, m->data + (at + i) * dtype_bytes(m->dtype));
-    }
+  unsigned columns = s->n_from > 1 ? (unsigned)s->n->ints[0] : to->lanes;
+  int64_t apart = s->n_from > 1 ? (int64_t)*lanes_of(p, written_operand(p, s, 1)) : 0;
+  for (unsigned row = 0; row < to->lanes / columns; row++) {
+    int64_t first = (int64_t)((uint64_t)*lanes_of(p, address) + (uint64_t)apart * row);
+    load_row(p, s, checked_address(p, s, first, columns), columns, v + row * columns);
   }
 }
 
@@ -371,6 +383,15 @@ static void run_op(program *p, const step *s) {
   if (overflow && !to->unwritten) linear_ill_formed(p, s->n, "is an index beyond 64 bits");
 }
 
+static void run_tile(program *p, const step *s) {
+  slot *to = &p->slots.at[s->to];
+  to->unwritten = NULL;
+  for (uint32_t k = 0; k < s->n_from; k++) take_unwritten(to, operand(p, s, k));
+  memcpy(lanes_of(p, to), lanes_of(p, operand(p, s, 0)), to->lanes * sizeof(uint64_t));
+  tensor_tile_eval(tensor_tile_of(s->n->op), lanes_of(p, to), lanes_of(p, operand(p, s, 1)),
+                   lanes_of(p, operand(p, s, 2)));
+}
+
 static void run_affine(program *p, const step *s) {
   slot *to = &p->slots.at[s->to];
   bool overflow = false;
@@ -415,6 +436,7 @@ bool linear_run(program *p) {
     case STEP_EXTRACT:
     case STEP_SPLAT: run_lanes(p, s); break;
     case STEP_OP: run_op(p, s); break;
+    case STEP_TILE: run_tile(p, s); break;
     case STEP_BARRIER:
       if (!p->team) break;
       p->next = pc + 1;

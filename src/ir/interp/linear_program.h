@@ -45,6 +45,7 @@ typedef enum step_kind {
   STEP_EXTRACT,
   STEP_SPLAT,
   STEP_OP,
+  STEP_TILE,
   STEP_BARRIER
 } step_kind;
 

@@ -15,7 +15,7 @@ static const char *const class_colour[] = {
 static const char *const kind_colour[KIND_LIMIT] = {
     [KIND_LOOP] = "#cfd8ff",   [KIND_UNROLL] = "#b3e5e0", [KIND_VECTOR] = "#8fd3f0",
     [KIND_THREAD] = "#ffc9a3", [KIND_GLOBAL] = "#ffb3b3", [KIND_LOCAL] = "#ffd97a",
-    [KIND_WARP] = "#e6ee9c"};
+    [KIND_WARP] = "#e6ee9c",   [KIND_TILE] = "#c5a3ff"};
 
 static const char *colour(const node *n) {
   if (n->op == OP_RANGE && n->ints[1] >= 0 && n->ints[1] < KIND_LIMIT)

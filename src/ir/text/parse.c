@@ -359,7 +359,8 @@ static void parse_arguments(parser *p, op o, dtype t) {
     return;
   }
   for (; at_operand(p); skip_spaces(p)) vec_push(&p->work, &p->src, parse_operand(p));
-  if (form.named || (form.list && at_char(p, '['))) parse_integers(p, o, form);
+  bool may_have = form.named || form.list;
+  if (form.named > form.optional || (may_have && at_char(p, '['))) parse_integers(p, o, form);
   skip_spaces(p);
   if (form.text) parse_text(p);
 }

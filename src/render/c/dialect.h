@@ -78,6 +78,15 @@ typedef struct c_nontemporal_text {
   const char *fence;   /* statement after all such stores of a kernel */
 } c_nontemporal_text;
 
+/** Tiles of products (tensor_rows.def), in registers with numbers; all NULL: none. */
+typedef struct c_tile_text {
+  const char *prelude;     /* declarations before kernels with tiles; guarded */
+  const char *begin, *end; /* statements at the beginning and the end of such a kernel */
+  const char *zero;        /* statement: register $a becomes 0 */
+  const char *load;        /* from $b + $c, rows $n bytes apart, to register $a */
+  const char *store;       /* register $a to $b + $c, rows $n bytes apart */
+} c_tile_text;
+
 /** Conversions between value types. */
 typedef struct c_conversion_text {
   const char *cast[2];    /* between numbers */
@@ -148,6 +157,7 @@ typedef struct c_dialect {
   c_conversion_text conversion;
   c_function_text function;
   c_team_text team;
+  c_tile_text tile;
 } c_dialect;
 
 /** GNU C for CPUs: gcc from 10, clang from 12, compiled with -std=gnu11 -ffp-contract=off

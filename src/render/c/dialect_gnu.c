@@ -19,7 +19,10 @@
                        "BYTES($b, $c, 8) + BYTES($b, $c, 0))"),                            \
   [OP_DOT_I16] = kind("(int32_t)((uint32_t)$a + HALVES($b, $c, 16) + HALVES($b, $c, 0))")
 #define DOTS_FLOAT(kind) [OP_DOT_BF16] = kind("$a + FLOATS($b, $c, 0) + FLOATS($b, $c, 16)")
-#define RETURNS(text)    FUNCTION("return " text ";")
+/* Tiles of them, in registers $a, $b and $c. */
+#define TILES_INTEGER [OP_TILE_U8I8] = EXPRESSION("TILE_MULTIPLY(tdpbusd, $a, $b, $c)")
+#define TILES_FLOAT   [OP_TILE_BF16] = EXPRESSION("TILE_MULTIPLY(tdpbf16ps, $a, $b, $c)")
+#define RETURNS(text) FUNCTION("return " text ";")
 
 /* Vectors. */
 #define COMPARISONS_VECTOR                                             \
@@ -209,6 +212,29 @@ static const char nontemporal_prelude[] =
     "#endif\n"
     "#endif\n";
 
+/* Registers for tiles, which compilers know by builtins of other names, or not at all. All have 16
+   rows of 64 bytes. */
+static const char tile_prelude[] =
+    "#ifndef TILE_TEXT\n"
+    "#define TILE_TEXT(x) #x\n"
+    "static const uint8_t tile_shapes[64] __attribute__((aligned(64))) = {\n"
+    "    [0] = 1, [16] = 64, [18] = 64, [20] = 64, [22] = 64, [24] = 64, [26] = 64, [28] = 64,\n"
+    "    [30] = 64, [48] = 16, [49] = 16, [50] = 16, [51] = 16, [52] = 16, [53] = 16, [54] = 16,\n"
+    "    [55] = 16};\n"
+    "#define TILE_BEGIN __asm__ volatile(\"ldtilecfg %0\" :: \"m\"(tile_shapes))\n"
+    "#define TILE_END __asm__ volatile(\"tilerelease\")\n"
+    "#define TILE_ZERO(a) __asm__ volatile(\"tilezero %%tmm\" TILE_TEXT(a) ::)\n"
+    "#define TILE_LOAD(a, from, apart) \\\n"
+    "  __asm__ volatile(\"tileloadd (%0,%1,1), %%tmm\" TILE_TEXT(a) \\\n"
+    "                   :: \"r\"(from), \"r\"((int64_t)(apart)) : \"memory\")\n"
+    "#define TILE_STORE(a, to, apart) \\\n"
+    "  __asm__ volatile(\"tilestored %%tmm\" TILE_TEXT(a) \", (%0,%1,1)\" \\\n"
+    "                   :: \"r\"(to), \"r\"((int64_t)(apart)) : \"memory\")\n"
+    "#define TILE_MULTIPLY(name, s, x, y) \\\n"
+    "  __asm__ volatile(#name \" %%tmm\" TILE_TEXT(y) \", %%tmm\" TILE_TEXT(x) \", %%tmm\" \\\n"
+    "                   TILE_TEXT(s) ::)\n"
+    "#endif\n";
+
 const c_dialect c_gnu = {
     .types =
         {
@@ -229,10 +255,11 @@ const c_dialect c_gnu = {
     .scalar =
         {
             [C_BOOL] = {TRUTH_VALUES},
-            [C_INT] = {INTEGER_OPS, COMPARISONS, DOTS_INTEGER(RETURNS), SELECTIONS, ABS_SIGNED},
+            [C_INT] = {INTEGER_OPS, COMPARISONS, DOTS_INTEGER(RETURNS), TILES_INTEGER, SELECTIONS,
+                       ABS_SIGNED},
             [C_UINT] = {INTEGER_OPS, COMPARISONS, SELECTIONS, ABS_UNSIGNED},
-            [C_FLOAT] = {FLOAT_OPS, COMPARISONS,
-                         DOTS_FLOAT(RETURNS), [OP_ABS] = CALL("__builtin_fabs$f($a)"),
+            [C_FLOAT] = {FLOAT_OPS, COMPARISONS, DOTS_FLOAT(RETURNS),
+                         TILES_FLOAT, [OP_ABS] = CALL("__builtin_fabs$f($a)"),
                          EXTREMA_FLOAT, [OP_WHERE] = EXPRESSION("$a ? $b : $c")},
         },
     .vector =
@@ -328,6 +355,15 @@ const c_dialect c_gnu = {
             .bytes = {MACHINE_NONTEMPORAL_LEAST_BYTES, MACHINE_NONTEMPORAL_MOST_BYTES},
             .prelude = nontemporal_prelude,
             .fence = "STREAMED",
+        },
+    .tile =
+        {
+            .prelude = tile_prelude,
+            .begin = "TILE_BEGIN",
+            .end = "TILE_END",
+            .zero = "TILE_ZERO($a)",
+            .load = "TILE_LOAD($a, $b + $c, $n)",
+            .store = "TILE_STORE($a, $b + $c, $n)",
         },
     .conversion =
         {

@@ -3,6 +3,7 @@
    backward sweep sees all users of a value before the value and decides whether it is inlined. */
 #include "render/c/emission.h"
 
+#include "codegen/tile_plan.h"
 #include "ir/core/shape_inference.h"
 #include "target/machine.h"
 
@@ -174,7 +175,7 @@ static bool may_inline(c_emission *p, const node *n, const c_value *v, unsigned 
   unsigned deepest = n->lanes > 1 || dtype_is_float((dtype)n->dtype) ? MACHINE_INLINED_DATA_DEPTH
                                                                      : MACHINE_INLINED_INDEX_DEPTH;
   if (v->uses != 1 || v->block != v->user_block || nesting > deepest) return false;
-  if (v->user->op == OP_RANGE || v->user->op == OP_EXTRACT) return false;
+  if (v->user->op == OP_RANGE || v->user->op == OP_EXTRACT || node_is_tile(n)) return false;
   return n->op != OP_LOAD || !is_overwritten(p, n, v);
 }
 

@@ -136,6 +136,11 @@ void render_c(const node *linear, const tn_program_spec *spec, const c_dialect *
   w.text.body = str_new(a);
   c_emission_make(&w.plan, linear, a);
   w.scratch = scratch_plan_make(a, linear);
+  w.tiles = tile_plan_make(a, linear);
+  if (w.tiles.n && !d->tile.prelude)
+    diag_raise(a->diag, TN_ERR_UNSUPPORTED, "there are no registers for tiles");
+  if (w.tiles.n) str_add(&w.text.head, d->tile.prelude);
+  if (w.tiles.n) str_addf(&w.text.body, "  %s;\n", d->tile.begin);
   for (size_t i = 0; i < w.plan.slots.n; i++) {
     c_storage *s = w.plan.slots.at[i];
     s->name = arena_printf(a, "p%lld", (long long)s->root->ints[0]);
@@ -144,6 +149,7 @@ void render_c(const node *linear, const tn_program_spec *spec, const c_dialect *
     if (c_emission_is_statement(&w.plan, linear->src[i])) c_write_statement(&w, linear->src[i]);
   if (w.traits.has_nontemporal) str_add(&w.text.head, d->nontemporal.prelude);
   if (w.traits.has_nontemporal) str_addf(&w.text.body, "  %s;\n", d->nontemporal.fence);
+  if (w.tiles.n) str_addf(&w.text.body, "  %s;\n", d->tile.end);
   str_addf(out, "\n/* %s */\n%s%s", spec->entry, w.traits.has_dots ? d->dots_prelude : "",
            str_text(&w.text.head));
   write_function(&w, spec->entry, out);

@@ -1,6 +1,7 @@
 /* Renders the instructions of a LINEAR program as C statements: loops, declarations, stores and
    named values. Compiler barriers keep arrays that the plan spilled in memory. */
 #include "ir/core/binder_layout.h"
+#include "ir/core/tensor_rows.h"
 #include "render/c/writer.h"
 #include "target/machine.h"
 
@@ -86,7 +87,62 @@ static void declare_shared(c_writer *w, c_storage *s) {
   vec_push(w->arena, &w->shared, s);
 }
 
+/* Tiles. */
+
+static const char *tile_number(c_writer *w, const node *n) {
+  return arena_printf(w->arena, "%lld", (long long)tile_plan_number(&w->tiles, n));
+}
+
+/** Bytes from a row to the next in the memory that a tile is loaded from or stored to. */
+static int64_t bytes_apart(const node *tile, const node *access) {
+  if (access->op != OP_LOAD || access->n_src < 3) return TILE_PLAN_ROW_BYTES;
+  return node_int(access->src[2]) * (int64_t)dtype_bytes((dtype)tile->dtype);
+}
+
+static void write_tile_access(c_writer *w, const char *text, const node *tile, const node *access) {
+  c_access x = c_emission_access(&w->plan, access);
+  if (!x.address || x.masks.n)
+    diag_raise(w->arena->diag, TN_ERR_INTERNAL, "a tile may have no address");
+  x.storage->used = true;
+  c_template_arguments b = {.a = tile_number(w, tile),
+                            .b = x.storage->name,
+                            .c = c_fragment_operand(w, c_expr_value(w, x.address)),
+                            .n = bytes_apart(tile, access)};
+  indent(w);
+  str_addf(&w->text.body, "%s;\n", c_template_fill(w, text, &b));
+}
+
+/** A value: loaded from memory, or a sum that an op adds to in place. A register's value is there
+    already, and a constant is written where it is stored. */
+static void write_tile(c_writer *w, const node *n) {
+  const tensor_tile *t = tensor_tile_of((op)n->op);
+  if (n->op == OP_LOAD && !c_is_register(node_storage_root(n->src[0])))
+    write_tile_access(w, w->d->tile.load, n, n);
+  if (!t) return;
+  c_template_arguments b = {.a = tile_number(w, n->src[0]),
+                            .b = tile_number(w, n->src[1]),
+                            .c = tile_number(w, n->src[2])};
+  const c_op *row = &w->d->scalar[dtype_is_float((dtype)n->dtype) ? C_FLOAT : C_INT][n->op];
+  indent(w);
+  str_addf(&w->text.body, "%s;\n", c_template_fill(w, row->text, &b));
+}
+
+static void store_tile(c_writer *w, const node *n) {
+  const node *value = n->src[2], *root = node_storage_root(n->src[0]);
+  int64_t from = tile_plan_number(&w->tiles, value);
+  if (!c_is_register(root)) {
+    write_tile_access(w, w->d->tile.store, value, n);
+  } else if (from < 0) {
+    c_template_arguments b = {.a = tile_number(w, root)};
+    indent(w);
+    str_addf(&w->text.body, "%s;\n", c_template_fill(w, w->d->tile.zero, &b));
+  } else if (from != tile_plan_number(&w->tiles, root)) {
+    diag_raise(w->arena->diag, TN_ERR_INTERNAL, "a tile would be copied to a register");
+  }
+}
+
 static void write_alloc(c_writer *w, const node *n) {
+  if (node_is_tile(n)) return;
   c_storage *s = map_get(&w->plan.storages, n);
   if (!s) return;
   if (c_is_register(n))
@@ -164,9 +220,19 @@ void c_write_statement(c_writer *w, const node *n) {
   case OP_RANGE: open_loop(w, n); return;
   case OP_END: close_loop(w); return;
   case OP_ALLOC: write_alloc(w, n); return;
-  case OP_STORE: write_store(w, n); return;
+  case OP_STORE:
+    if (node_is_tile(n->src[2])) {
+      store_tile(w, n);
+      return;
+    }
+    write_store(w, n);
+    return;
   case OP_PREFETCH: write_prefetch(w, n); return;
   case OP_BARRIER: write_team_barrier(w); return;
-  default: write_value(w, n); return;
+  default:
+    if (node_is_tile(n))
+      write_tile(w, n);
+    else
+      write_value(w, n);
   }
 }

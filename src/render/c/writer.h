@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "codegen/scratch_plan.h"
+#include "codegen/tile_plan.h"
 #include "render/c/dialect.h"
 #include "render/c/emission.h"
 
@@ -63,6 +64,7 @@ typedef struct c_writer {
   const tn_program_spec *spec;
   c_emission plan;         /* decisions about the program */
   scratch_plan scratch;    /* offsets of its arrays in scratch memory */
+  tile_plan tiles;         /* its registers for tiles */
   bool *named;             /* runtime values that the text uses */
   VEC(c_storage *) shared; /* arrays of a group */
   VEC(c_loop) open;        /* loops, innermost last */

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "codegen/scratch_plan.h"
+#include "codegen/tile_plan.h"
 #include "ir/core/tensor_rows.h"
 #include "render/c/emission.h"
 
@@ -38,6 +39,7 @@ typedef struct llvm_writer {
   size_t vector_bytes;             /* of the widest vectors of these */
   c_emission plan;                 /* which values are written at their use: see llvm_value */
   scratch_plan scratch;            /* offsets of the program's arrays in scratch memory */
+  tile_plan tiles;                 /* its registers for tiles */
   map values;                      /* instruction → its value (const char *) */
   str head;                        /* stack slots of registers and addresses of arrays */
   str body;                        /* instructions */
@@ -85,6 +87,13 @@ const char *llvm_write_value(llvm_writer *w, const node *n);
 /** llvm_tensor_rows.c: the value of a row's op. */
 const char *llvm_tensor_row(llvm_writer *w, const node *n, const tensor_row *row);
 
+/** llvm_tensor_rows.c: appends the instructions of a value or store of a tile, or of the beginning
+    and end of a program that has some. */
+void llvm_write_tile(llvm_writer *w, const node *n);
+void llvm_store_tile(llvm_writer *w, const node *n);
+void llvm_begin_tiles(llvm_writer *w);
+void llvm_end_tiles(llvm_writer *w);
+
 /** Appends an elementwise instruction, and returns its value. */
 const char *llvm_elementwise(llvm_writer *w, const node *n);
 
@@ -95,6 +104,9 @@ _Noreturn void llvm_fail_unsupported(llvm_writer *w, const node *n);
 _Noreturn void llvm_fail_ill_formed(llvm_writer *w, const node *n, const char *what);
 
 /* llvm_memory.c. */
+
+/** The address in memory of an access. */
+const char *llvm_address(llvm_writer *w, const c_access *x);
 
 /** Appends a load, and returns its value. */
 const char *llvm_load(llvm_writer *w, const node *n);

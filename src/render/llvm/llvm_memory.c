@@ -35,6 +35,8 @@ static const char *address_of(llvm_writer *w, const c_access *x) {
                    base_of(w, root), llvm_type_of(w, x->address), address);
 }
 
+const char *llvm_address(llvm_writer *w, const c_access *x) { return address_of(w, x); }
+
 void llvm_write_alloc(llvm_writer *w, const node *n) {
   if (c_is_register(n)) return;
   if (n->lanes > 1) llvm_fail_ill_formed(w, n, "has vectors, but is not in registers");

@@ -1,6 +1,6 @@
 /* Renders the ops of tensor_rows.def: as the intrinsic of x86 where the target has it for the
    number of lanes, else element by element of the words, which stand at the ends of a word once
-   shifted. */
+   shifted. Tiles are intrinsics on numbered registers, which LLVM keeps in their order. */
 #include "render/llvm/ir_writer.h"
 
 #include "ir/core/tensor_rows.h"
@@ -79,3 +79,54 @@ const char *llvm_tensor_row(llvm_writer *w, const node *n, const tensor_row *row
   bool is_there = w->rows >> (row - tensor_rows) & 1 && 4u * n->lanes <= w->vector_bytes;
   return is_vector && is_there ? call_intrinsic(w, n, row) : by_elements(w, n, row);
 }
+
+/* Tiles. */
+
+static long long number_of(const llvm_writer *w, const node *n) {
+  return (long long)tile_plan_number(&w->tiles, n);
+}
+
+static void access_tile(llvm_writer *w, const char *name, const node *tile, const node *access) {
+  c_access x = c_emission_access(&w->plan, access);
+  bool has_rows = access->op == OP_LOAD && access->n_src > 2;
+  int64_t element = (int64_t)dtype_bytes((dtype)tile->dtype);
+  int64_t apart = has_rows ? node_int(access->src[2]) * element : TILE_PLAN_ROW_BYTES;
+  if (!x.address || x.masks.n) llvm_fail_ill_formed(w, access, "may have no address");
+  llvm_line(w, "  call void @llvm.x86.%s(i8 %lld, ptr %s, i64 %lld)", name, number_of(w, tile),
+            llvm_address(w, &x), (long long)apart);
+}
+
+void llvm_write_tile(llvm_writer *w, const node *n) {
+  const tensor_tile *t = tensor_tile_of((op)n->op);
+  if (n->op == OP_LOAD && !c_is_register(node_storage_root(n->src[0])))
+    access_tile(w, "tileloadd64", n, n);
+  if (!t) return;
+  llvm_line(w, "  call void @llvm.x86.%s(i8 %lld, i8 %lld, i8 %lld)",
+            t->op == OP_TILE_U8I8 ? "tdpbusd" : "tdpbf16ps", number_of(w, n->src[0]),
+            number_of(w, n->src[1]), number_of(w, n->src[2]));
+}
+
+void llvm_store_tile(llvm_writer *w, const node *n) {
+  const node *value = n->src[2], *root = node_storage_root(n->src[0]);
+  if (!c_is_register(root))
+    access_tile(w, "tilestored64", value, n);
+  else if (number_of(w, value) < 0)
+    llvm_line(w, "  call void @llvm.x86.tilezero(i8 %lld)", number_of(w, root));
+  else if (number_of(w, value) != number_of(w, root))
+    llvm_fail_ill_formed(w, n, "would copy a tile to a register");
+}
+
+/** All registers have 16 rows of 64 bytes. */
+void llvm_begin_tiles(llvm_writer *w) {
+  enum { BYTES = 64, WIDTHS = 16, ROWS = 48, REGISTERS = 8 }; /* of the configuration */
+  llvm_line(w, "  %%shapes = alloca [%d x i8], align 64", BYTES);
+  for (int i = 0; i < BYTES; i++) {
+    bool is_width = i >= WIDTHS && i < WIDTHS + 2 * REGISTERS && i % 2 == 0;
+    int byte = !i ? 1 : is_width ? TILE_PLAN_ROW_BYTES : i >= ROWS && i < ROWS + REGISTERS ? 16 : 0;
+    llvm_line(w, "  %%shape%d = getelementptr i8, ptr %%shapes, i64 %d", i, i);
+    llvm_line(w, "  store i8 %d, ptr %%shape%d", byte, i);
+  }
+  llvm_line(w, "  call void @llvm.x86.ldtilecfg(ptr %%shapes)");
+}
+
+void llvm_end_tiles(llvm_writer *w) { llvm_line(w, "  call void @llvm.x86.tilerelease()"); }

@@ -316,7 +316,7 @@ const char *llvm_elementwise(llvm_writer *w, const node *n) {
 }
 
 bool llvm_has_instruction(op o) {
-  if (tensor_row_of(o)) return true;
+  if (tensor_row_of(o) || tensor_tile_of(o)) return true;
   switch (o) {
   case OP_CAST:
   case OP_BITCAST:

@@ -42,9 +42,18 @@ static void write_instruction(llvm_writer *w, const node *n) {
   case OP_RANGE: open_loop(w, n); return;
   case OP_END: close_loop(w); return;
   case OP_ALLOC: llvm_write_alloc(w, n); return;
-  case OP_STORE: llvm_write_store(w, n); return;
+  case OP_STORE:
+    if (node_is_tile(n->src[2]))
+      llvm_store_tile(w, n);
+    else
+      llvm_write_store(w, n);
+    return;
   case OP_PREFETCH: llvm_write_prefetch(w, n); return;
-  default: llvm_write_value(w, n); return;
+  default:
+    if (node_is_tile(n))
+      llvm_write_tile(w, n);
+    else
+      llvm_write_value(w, n);
   }
 }
 
@@ -121,8 +130,11 @@ void render_llvm(const node *linear, const tn_program_spec *spec, uint32_t rows,
                    .body = str_new(a)};
   c_emission_make(&w.plan, linear, a);
   w.scratch = scratch_plan_make(a, linear);
+  w.tiles = tile_plan_make(a, linear);
+  if (w.tiles.n) llvm_begin_tiles(&w);
   for (uint32_t i = 0; i < linear->n_src; i++)
     if (c_emission_is_statement(&w.plan, linear->src[i])) write_instruction(&w, linear->src[i]);
+  if (w.tiles.n) llvm_end_tiles(&w);
   add_body(&w, out);
   add_entry(&w, out);
 }
