@@ -2,13 +2,16 @@
    linearisation, barriers of teams. Each is verified in development builds and reported to the
    observer under its name. The steps of `choose` are listed in choose/auto_schedule.c and are
    verified and reported likewise. If the scratch memory does not fit, all passes run again without
-   copies for speed. */
+   copies for speed; likewise without tiles if their registers are too few. */
 #include "codegen/codegen.h"
 #include "codegen/scratch_plan.h"
+#include "codegen/tile_plan.h"
 
 #include "ir/core/build.h"
 #include "ir/core/pass_names.h"
+#include "ir/core/tensor_rows.h"
 #include "ir/verify/verify_graph.h"
+#include "target/machine.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -64,6 +67,13 @@ const node *codegen_run(ir *g, const node *kernel, const char *device, const cod
     tight.target.scratch = 1; /* no copies for speed: the arrays that the kernel needs may fit */
     tight.found = NULL;
     linear = run_passes(g, kernel, &tight);
+  }
+  if (tile_plan_make(ir_arena(g), linear).n > MACHINE_TILE_REGISTERS) {
+    codegen_options without = *o;
+    for (size_t i = 0; i < TENSOR_TILES; i++)
+      rule_target_add_missing_op(&without.target.rules, tensor_tiles[i].op);
+    without.found = NULL;
+    return codegen_run(g, kernel, device, &without);
   }
   if (o->target.team_workers) check_group_bytes(g, linear, &o->target);
   const node *on = ir_make(

@@ -9,6 +9,7 @@
 #include "ir/core/topo_sort.h"
 #include "ir/index/address_stride.h"
 #include "ir/index/row_major_address.h"
+#include "ir/index/tile_match.h"
 #include "laws/laws.h"
 #include "target/machine.h"
 
@@ -22,12 +23,28 @@ typedef struct builder {
   map loop_of; /* range → number of its loop */
   map users;   /* node → number of its users */
   map fused;   /* product → the sum that it becomes one multiply-add with */
+  map tiled;   /* the ranges of tiles, the FOLDs of their terms, and of these */
 } builder;
 
 /* Loops. */
 
-static bool is_loop(const node *range) {
+static bool is_loop(const builder *b, const node *range) {
+  if (range_kind_of(range) == KIND_TILE) return !map_has(&b->tiled, range);
   return range_kind_of(range) != KIND_UNROLL && range_kind_of(range) != KIND_VECTOR;
+}
+
+/** Notes the tiles of a kernel that are instructions. */
+static void find_tiles(builder *b, const node_list *order) {
+  for (size_t i = 0; i < order->n; i++) {
+    const node *f = order->at[i];
+    tile_match m;
+    if (f->op != OP_FOLD || !tile_match_fold(b->g, f, &m) ||
+        rule_target_lacks_op(&b->t->rules, m.tile->op))
+      continue;
+    for (int k = 0; k < TILE_SIDES; k++) map_set(b->a, &b->tiled, m.range[k], NULL);
+    map_set(b->a, &b->tiled, f, NULL);
+    map_set(b->a, &b->tiled, stage_value(fold_step(f, 0), 0)->src[0], NULL);
+  }
 }
 
 static size_t loop_of_range(const builder *b, const node *range) {
@@ -49,7 +66,7 @@ static void add_loops(builder *b, const node *binder) {
   const node *const *ranges;
   size_t n = binder_ranges(binder, &ranges), parent = loop_of_node(b, binder);
   for (size_t i = 0; i < n; i++) {
-    if (!is_loop(ranges[i])) continue;
+    if (!is_loop(b, ranges[i])) continue;
     const summary_loop *around = &b->s.loops.at[parent];
     double trips = range_likely_trips(ranges[i]);
     summary_loop l = {.parent = parent,
@@ -68,7 +85,7 @@ static size_t innermost_loop(const builder *b, const node *binder, size_t n) {
   const node *const *ranges;
   binder_ranges(binder, &ranges);
   while (n-- > 0)
-    if (is_loop(ranges[n])) return loop_of_range(b, ranges[n]);
+    if (is_loop(b, ranges[n])) return loop_of_range(b, ranges[n]);
   return loop_of_node(b, binder);
 }
 
@@ -187,7 +204,12 @@ static void add_access(builder *b, const node *at, const place *w, size_t loop, 
     const node *r = address->free->at[i];
     bool is_alike = !mask || !node_is_free_in(r, mask); /* all lanes exist, or none */
     summary_stride stride = stride_of(b, address, r, bytes);
-    if (range_is_unrolled(r)) count *= range_likely_trips(r);
+    bool is_tile = map_has(&b->tiled, r);
+    if (is_tile && address_stride(address, r) == 1) { /* a row of a tile */
+      x.element = bytes * range_likely_trips(r);
+      continue;
+    }
+    if (range_is_unrolled(r) || is_tile) count *= range_likely_trips(r);
     if (range_kind_of(r) == KIND_VECTOR && is_alike && address_stride(address, r) == 1) {
       x.element = bytes * range_likely_trips(r);
       count *= vectors_of(b, at, r);
@@ -206,10 +228,10 @@ static void add_access(builder *b, const node *at, const place *w, size_t loop, 
 }
 
 /** True if an element of a binder is read at indices that vary in loops: it is in memory then. */
-static bool is_read_in_loops(const node *index) {
+static bool is_read_in_loops(const builder *b, const node *index) {
   for (uint32_t k = 1; k < index->n_src; k++)
     for (uint32_t i = 0; i < index->src[k]->free->n; i++)
-      if (is_loop(index->src[k]->free->at[i])) return true;
+      if (is_loop(b, index->src[k]->free->at[i])) return true;
   return false;
 }
 
@@ -222,11 +244,11 @@ static void add_load(builder *b, const node *n) {
     w.rank = from->rank;
     w.extents = from->dims;
     add_access(b, n, &w, loop, false);
-  } else if (from->op == OP_STAGE && (!stage_is_in_registers(from) || is_read_in_loops(n))) {
+  } else if (from->op == OP_STAGE && (!stage_is_in_registers(from) || is_read_in_loops(b, n))) {
     w.rank = stage_rank(from, component);
     w.extents = stage_extents(from, component);
     add_access(b, n, &w, loop, false);
-  } else if (from->op == OP_FOLD && is_read_in_loops(n)) { /* spilled, and loaded again */
+  } else if (from->op == OP_FOLD && is_read_in_loops(b, n)) { /* spilled, and loaded again */
     double count = copies_of(n) * vectors_of(b, n, node_vector_range(n));
     b->s.loops.at[loop].loads += count;
     b->s.loops.at[loop].stores += count;
@@ -271,9 +293,15 @@ static double add_state(builder *b, const node *fold, size_t state) {
 static void add_fold(builder *b, const node *fold) {
   size_t n = fold_n_ranges(fold);
   summary_loop *l = &b->s.loops.at[innermost_loop(b, fold, n)]; /* no loop is added any more */
+  if (map_has(&b->tiled, fold)) { /* sums, or the terms that one op adds to a sum */
+    bool is_terms = range_is_tile(fold_innermost_range(fold), TILE_K);
+    if (is_terms) l->operations += copies_of(fold) * MACHINE_TILE_OPERATIONS;
+    return;
+  }
   double operations = 0, copies = 1, trips = 1;
   for (size_t i = 0; i < n; i++)
-    *(is_loop(fold_range(fold)[i]) ? &trips : &copies) *= range_likely_trips(fold_range(fold)[i]);
+    *(is_loop(b, fold_range(fold)[i]) ? &trips : &copies) *=
+        range_likely_trips(fold_range(fold)[i]);
   for (size_t i = 0; i < fold_n_states(fold); i++) operations += add_state(b, fold, i);
   l->operations += operations * copies;
   double chain = MACHINE_FLOAT_ADD_CYCLES * copies;
@@ -307,6 +335,7 @@ kernel_summary kernel_summary_of(ir *g, const node *sink, const target *t, int m
   node_list order = topo_sort(b.a, &sink, 1, NULL, NULL);
   map steps = find_steps(b.a, &order);
   count_users(&b, &order);
+  find_tiles(&b, &order);
   vec_push(b.a, &b.s.loops, (summary_loop){.trips = 1, .runs = 1});
   for (size_t i = order.n; i-- > 0;) /* users first: a binder is inside of its users' loops */
     if (node_is_binder(order.at[i])) add_loops(&b, order.at[i]);

@@ -17,8 +17,12 @@ static uint32_t next(rng *r) {
 }
 
 static const char *const pairs[] = {"c/cc", "llvm/llvm"};
-static const char *const limits[] = {"x86-64-v3", "x86-64-v3+avxvnni", "x86-64-v4",
-                                     "x86-64-v4+avx512vnni+avx512bf16", NULL};
+static const char *const limits[] = {"x86-64-v3",
+                                     "x86-64-v3+avxvnni",
+                                     "x86-64-v4",
+                                     "x86-64-v4+avx512vnni+avx512bf16",
+                                     "x86-64-v4+avx512bf16+amxint8+amxbf16",
+                                     NULL};
 
 static tn_context *open_target(const char *pair, const char *cpu) {
   tn_open_desc d = TN_OPEN_DESC_INIT;
@@ -96,7 +100,7 @@ static void check_product(tn_context *tn, tn_dtype x, tn_dtype y, int m, int n, 
 static void check_target(const char *pair, const char *limit) {
   static const tn_dtype types[][2] = {{TN_U8, TN_I8}, {TN_I8, TN_U8},   {TN_I8, TN_I8},
                                       {TN_U8, TN_U8}, {TN_I16, TN_I16}, {TN_BF16, TN_BF16}};
-  static const int sizes[][3] = {{3, 15, 17}, {17, 63, 15}, {70, 64, 130}};
+  static const int sizes[][3] = {{3, 15, 17}, {17, 63, 15}, {70, 64, 130}, {33, 65, 260}};
   tn_context *tn = open_target(pair, limit);
   for (size_t t = 0; t < sizeof types / sizeof *types; t++)
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)

@@ -201,6 +201,39 @@ TEST(test_rows_of_the_target) {
   assert_ptr_not_equal(rewritten(t, floats, ALL_ROWS, MATH_DEFAULT), floats);
 }
 
+/** Words of the first sum of a row along its reduction; 0: there is none. */
+static int64_t words_of(test *t, const node *root) {
+  node_list order = topo_sort(ir_arena(t->g), &root, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    if (n->op == OP_REDUCE && tensor_row_of((op)n->src[0]->op))
+      return node_int(n->src[0]->dims[n->ints[1]]);
+  }
+  return 0;
+}
+
+/** Where the target has tiles, words of large sums fill them: there are 0 behind the last. A row of
+    floats is for such sums alone. */
+TEST(test_words_of_tiles) {
+  enum { TILES = (1 << TENSOR_OPS) - 1 };
+  static const struct {
+    dtype x, y, sum;
+    int64_t m, n, k, words;
+  } sums[] = {
+      {DT_U8, DT_I8, DT_I32, 17, 133, 70, 32},     {DT_I8, DT_I8, DT_I32, 17, 133, 128, 32},
+      {DT_U8, DT_I8, DT_I32, 15, 233, 70, 18},     {DT_U8, DT_I8, DT_I32, 17, 233, 60, 15},
+      {DT_BF16, DT_BF16, DT_F32, 17, 433, 35, 32}, {DT_BF16, DT_BF16, DT_F32, 15, 433, 64, 0},
+      {DT_BF16, DT_BF16, DT_F32, 433, 15, 64, 0},  {DT_BF16, DT_BF16, DT_F32, 17, 433, 32, 0},
+      {DT_BF16, DT_BF16, DT_F32, 17, 33, 64, 0}};
+  for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+    const node *sum = matmul(t, sums[i].x, sums[i].y, sums[i].sum, sums[i].m, sums[i].n, sums[i].k);
+    const node *after = rewritten(t, sum, TILES, MATH_DEFAULT);
+    assert_int_equal(words_of(t, after), sums[i].words);
+    interp_array a = run(t, sum), b = run(t, after);
+    assert_memory_equal(a.data, b.data, a.bytes);
+  }
+}
+
 /* Ops. */
 
 static void check_row(op o, uint64_t sum, uint64_t x, uint64_t y, uint64_t expected) {
@@ -228,11 +261,9 @@ static void test_ops(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_products_of_every_row),
-      cmocka_unit_test(test_windows_with_padding),
-      cmocka_unit_test(test_sums_that_stay),
-      cmocka_unit_test(test_rows_of_the_target),
-      cmocka_unit_test(test_ops),
+      cmocka_unit_test(test_products_of_every_row), cmocka_unit_test(test_windows_with_padding),
+      cmocka_unit_test(test_sums_that_stay),        cmocka_unit_test(test_rows_of_the_target),
+      cmocka_unit_test(test_words_of_tiles),        cmocka_unit_test(test_ops),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,8 @@ const choice_step choice_steps[] = {
     {PASS_VECTORISE, choose_vectorise},
     /* Long floating-point sums become sums of blocks, for accuracy. */
     {PASS_BLOCKED_SUMS, choose_blocked_sums},
+    /* Blocks of products of small types become tiles, which have instructions of their own. */
+    {PASS_TENSOR_TILES, choose_tensor_tiles},
     /* Blocks of results that share operands become copies, one register each. */
     {PASS_REGISTER_TILES, choose_register_tiles},
     /* Loops around a tile are exchanged, so that its other operand is the one that is reused. */
@@ -158,5 +160,5 @@ const node *codegen_choose(ir *g, const node *sink, const codegen_options *o) {
   sink = law_schedule_apply(&l, sink_with_schedule(g, sink, NULL, 0), &list);
   law_check_threads(ir_diag(g), sink);
   law_check_warps(&l, sink);
-  return sink;
+  return choice_loops_for_tiles(g, sink, &o->target.rules);
 }

@@ -36,7 +36,7 @@ bool choice_try(const choice *c, const decision_list *wanted, decision_list *mad
 
 /* The steps. */
 
-enum { CHOICE_STEPS = 15 }; /* as many as auto_schedule.c lists */
+enum { CHOICE_STEPS = 16 }; /* as many as auto_schedule.c lists */
 
 typedef struct choice_step {
   pass name;
@@ -66,6 +66,9 @@ void choose_vectorise(choice *c);
 
 /** blocked_sums.c: long floating-point sums as sums of blocks, where the math mode allows it. */
 void choose_blocked_sums(choice *c);
+
+/** tensor_tiles.c: blocks of products of small types, as tiles of tensor_rows.def. */
+void choose_tensor_tiles(choice *c);
 
 /** register_tiles.c: blocks of results that share operands, one register each. */
 void choose_register_tiles(choice *c);
@@ -114,6 +117,21 @@ void choice_padded_conditions(const choice *c, const node *stage, map *gone);
 /** Reads of each element of an operand's copy, if it is packed for vectors of some lanes along a
     range that it depends on; 0: it would be too large, or read too seldom. */
 double choice_reuse_if_packed(const choice *c, const node *stage, const node *index, int64_t lanes);
+
+/** tensor_tiles.c: true for a FOLD of the terms of a tile, which stays inside of the tile's sums.
+ */
+bool choice_is_tile_terms(const node *fold);
+
+/** tensor_tiles.c: the copies that are the rows of a tile whose sums are inside of a FOLD; NULL:
+    there is none. */
+const node *choice_tile_rows(const choice *c, const node *fold);
+
+/** tensor_tiles.c: moves copies and lanes inside of a FOLD of a tile's sums, as unroll_and_jam.c
+    does, and makes the rows and lanes sides of the tile. */
+bool choice_jam_tile(choice *c, const node *fold, const node *rows);
+
+/** tensor_tiles.c: the kernel with loops in place of tiles that a target has no instruction for. */
+const node *choice_loops_for_tiles(ir *g, const node *sink, const rule_target *t);
 
 /* choice.c: helpers. */
 

@@ -98,14 +98,20 @@ static const node *next_fold(choice *c, const map *refused) {
   for (size_t i = 0; i < binders.n; i++) {
     const node *f = binders.at[i];
     if (f->op != OP_FOLD || map_has(refused, f) || !fold_has_scalar_states(f)) continue;
+    if (choice_is_tile_terms(f)) continue;
     for (uint32_t k = 0; k < f->free->n; k++)
       if (range_is_unrolled(f->free->at[k])) return f;
   }
   return NULL;
 }
 
+static bool jam(choice *c, const node *fold) {
+  const node *rows = choice_tile_rows(c, fold);
+  return rows ? choice_jam_tile(c, fold, rows) : move_ranges_inside(c, fold);
+}
+
 void choose_unroll_and_jam(choice *c) {
   map refused = {0};
   for (const node *f; (f = next_fold(c, &refused));)
-    if (!move_ranges_inside(c, f)) map_set(ir_arena(c->laws.g), &refused, f, (void *)f);
+    if (!jam(c, f)) map_set(ir_arena(c->laws.g), &refused, f, (void *)f);
 }

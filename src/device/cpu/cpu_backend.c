@@ -56,13 +56,13 @@ static tn_status cpu_probe(int32_t index, tn_output *about, uint64_t *bytes, tn_
   return check_index(index, f);
 }
 
-/** Lists the names of the ops that a target with these TENSOR_ROWs lacks, of which fma is the
-   first: other rows, and ops that a renderer has no form of. */
+/** Lists the names of the ops that a target with these rows and tiles of tensor_rows.def lacks, of
+   which fma is the first: other rows, and ops that a renderer has no form of. */
 static void list_lacking(const rule_target *forms, uint32_t rows, const char *names[]) {
   size_t n = 0;
   names[n++] = op_name(OP_FMA);
-  for (size_t i = 0; i < TENSOR_ROWS; i++)
-    if (!(rows >> i & 1)) names[n++] = op_name(tensor_rows[i].op);
+  for (size_t i = 0; i < TENSOR_OPS; i++)
+    if (!(rows >> i & 1)) names[n++] = op_name(tensor_op(i));
   for (int o = 0; o < OP_LIMIT; o++)
     if (rule_target_lacks_op(forms, (op)o)) names[n++] = op_name((op)o);
 }
@@ -78,7 +78,7 @@ static tn_status cpu_open(int32_t index, const tn_host *host, void **device, tn_
   rule_target lacks = {0};
   render_c_unsupported_ops(&c_gnu, &lacks);
   render_llvm_unsupported_ops(&lacks);
-  for (uint32_t rows = 0; rows < 1 << TENSOR_ROWS; rows++)
+  for (uint32_t rows = 0; rows < 1 << TENSOR_OPS; rows++)
     list_lacking(&lacks, rows, c->lacks[rows]);
   *device = c;
   return TN_OK;
@@ -278,12 +278,13 @@ static void take_identity(void *arg) {
 
 enum { MOST_FLAGS = ISA_MOST_FEATURES + 2 };
 
-/** The flags of a target, and NULL behind them. */
-static void list_flags(const char *text, const char *flags[MOST_FLAGS]) {
+/** The flags of a target for a kind of compilers, and NULL behind them. */
+static void list_flags(const char *text, cc_kind kind, const char *flags[MOST_FLAGS]) {
   isa_target t = isa_target_parse(text);
   size_t n = 0;
   if (t.level->flag) flags[n++] = t.level->flag;
-  for (size_t i = 0; i < t.n_features; i++) flags[n++] = t.features[i]->flag;
+  for (size_t i = 0; i < t.n_features; i++)
+    if (kind != CC_GCC || !t.features[i]->is_assembly) flags[n++] = t.features[i]->flag;
   flags[n] = NULL;
 }
 
@@ -293,7 +294,7 @@ static tn_status compiler_key(void *c, const tn_capabilities *caps, tn_output *k
   tn_status status = diag_catch(&w.diag, take_identity, &w);
   if (status) *f = w.diag.failure;
   const char *flags[MOST_FLAGS];
-  list_flags(caps->target, flags);
+  list_flags(caps->target, CC_CLANG, flags); /* of all features */
   if (!status) tn_output_add(key, w.identity, strlen(w.identity));
   for (size_t i = 0; flags[i]; i++) tn_output_add(key, flags[i], strlen(flags[i]));
   arena_free(&w.arena);
@@ -319,7 +320,7 @@ static void compile_c(void *arg) {
   for (size_t i = 0; i < w->n; i++)
     str_add_bytes(&text, w->specs[i]->source, w->specs[i]->source_bytes);
   const char *flags[MOST_FLAGS];
-  list_flags(w->caps->target, flags);
+  list_flags(w->caps->target, w->compiler->cc.kind, flags);
   cc compiler = w->compiler->cc;
   compiler.cancel = w->cancel;
   if (cc_compile(&compiler, str_text(&text), text.n, flags, &w->arena, &w->object, &w->diag))

@@ -11,6 +11,10 @@
 #endif
 #include <stdio.h>
 #include <string.h>
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 /** A level by its row of target/machine.def. */
 #define LEVEL(row, name, flag, cpu, here)                                                          \
@@ -53,29 +57,59 @@ static const isa_level levels[] = {
 
 enum { ROW_I16 = 1 << TENSOR_ROW_DOT_I16, ROW_U8I8 = 1 << TENSOR_ROW_DOT_U8I8 };
 
+/** The bit of a tile. */
+#define TILE(name) (1 << (TENSOR_ROWS + TENSOR_TILE_##name))
+
+/** True if Linux lets this process use the registers for tiles, which it does on request: threads
+    then have room for them. A process keeps the permission, as do those that it starts. */
+static bool may_use_tiles(void) {
+#ifdef __linux__
+  enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
+  return !syscall(SYS_arch_prctl, REQUEST, TILE_DATA);
+#else
+  return false;
+#endif
+}
+
+/** True if the processor has a feature of tiles, the system saves their registers, and lets this
+    process use them. cpuinfo does not ask the system. */
+static bool has_tiles(unsigned bit) {
+  unsigned a, b, c, d, low, high;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1)) return false; /* OSXSAVE */
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d >> 24 & 1) || !(d >> bit & 1)) return false;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (low >> 17 & 3) == 3 && may_use_tiles();
+}
+
+static bool has_amxbf16(void) { return has_tiles(22); }
+static bool has_amxint8(void) { return has_tiles(25); }
+
 /** Intel's cores take 4.4 cycles for each vdpbf16ps (measured on Sapphire Rapids), in which they
-    multiply and add twice as many elements of f32. */
-static bool is_amd(void) {
-  return cpuinfo_get_cores_count() && cpuinfo_get_core(0)->vendor == cpuinfo_vendor_amd;
+    multiply and add twice as many elements of f32: it is for what tiles leave over. */
+static bool has_fast_dot_bf16(void) {
+  bool is_amd = cpuinfo_get_cores_count() && cpuinfo_get_core(0)->vendor == cpuinfo_vendor_amd;
+  return is_amd || has_amxbf16();
 }
 
 static const isa_feature features[] = {
-    {"avxvnni", "-mavxvnni", "avxvnni", "x86-64-v3", ROW_U8I8, isa_has_avxvnni, always},
+    {"avxvnni", "-mavxvnni", "avxvnni", "x86-64-v3", ROW_U8I8, isa_has_avxvnni, always, false},
     {"avx512vnni", "-mavx512vnni", "avx512vnni", "x86-64-v4", ROW_U8I8, cpuinfo_has_x86_avx512vnni,
-     always},
+     always, false},
     {"avx512bf16", "-mavx512bf16", "avx512bf16", "x86-64-v4", 1 << TENSOR_ROW_DOT_BF16,
-     cpuinfo_has_x86_avx512bf16, is_amd},
+     cpuinfo_has_x86_avx512bf16, has_fast_dot_bf16, false},
+    {"amxint8", "-mamx-int8", "amx-int8", "x86-64-v4", TILE(TILE_U8I8), has_amxint8, always, true},
+    {"amxbf16", "-mamx-bf16", "amx-bf16", "x86-64-v4", TILE(TILE_BF16), has_amxbf16, always, true},
 };
 
 /** Rows that every level has instructions for: pmaddwd. */
 static const uint32_t common_rows = ROW_I16;
 #elif defined(__aarch64__)
 static const isa_level levels[] = {LEVEL(AARCH64, "aarch64", NULL, "generic", always)};
-static const isa_feature features[] = {{NULL, NULL, NULL, NULL, 0, NULL, NULL}};
+static const isa_feature features[] = {{NULL, NULL, NULL, NULL, 0, NULL, NULL, false}};
 static const uint32_t common_rows = 0;
 #else
 static const isa_level levels[] = {LEVEL(GENERIC, "generic", NULL, "generic", always)};
-static const isa_feature features[] = {{NULL, NULL, NULL, NULL, 0, NULL, NULL}};
+static const isa_feature features[] = {{NULL, NULL, NULL, NULL, 0, NULL, NULL, false}};
 static const uint32_t common_rows = 0;
 #endif
 

@@ -28,10 +28,12 @@ typedef struct isa_feature {
   const char *flag;   /* of the C compiler */
   const char *llvm;   /* LLVM's name of it */
   const char *level;  /* the level that it is used with */
-  uint32_t rows;      /* a bit for each TENSOR_ROW that is an instruction of it */
+  uint32_t rows;      /* a bit for each TENSOR_ROW, then TENSOR_TILE, that it has */
   bool (*here)(void); /* true if this processor has it */
   bool (*fast)(void); /* true if its rows are faster here than f32: else it is used where it is
                          named alone */
+  bool is_assembly;   /* C has the instructions as assembly, which gcc takes without the flag: old
+                         versions do not know it */
 } isa_feature;
 
 /** A level, and features beyond it. */
@@ -55,7 +57,7 @@ const isa_level *isa_level_by_name(const char *name);
 /** Writes a target: "x86-64-v4+avx512vnni". */
 void isa_target_text(const isa_target *target, char *text, size_t bytes);
 
-/** A bit for each TENSOR_ROW that a target has an instruction for. */
+/** A bit for each TENSOR_ROW, then for each TENSOR_TILE, that a target has an instruction for. */
 uint32_t isa_target_rows(const isa_target *target);
 
 #if defined(__x86_64__)

@@ -28,6 +28,7 @@
   X(PASS_INTERLEAVED_STREAMS, "choose_interleaved_streams") \
   X(PASS_VECTORISE, "choose_vectorise")                     \
   X(PASS_BLOCKED_SUMS, "choose_blocked_sums")               \
+  X(PASS_TENSOR_TILES, "choose_tensor_tiles")               \
   X(PASS_REGISTER_TILES, "choose_register_tiles")           \
   X(PASS_LOOP_ORDER, "choose_loop_order")                   \
   X(PASS_PADDED_TILES, "choose_padded_tiles")               \

@@ -40,6 +40,7 @@ typedef struct operand {
   size_t leaf_axis;   /* of the leaf, along the reduction */
   bool is_biased;     /* its words get 128 added to each byte, modulo 256 */
   bool has_expansion; /* some axis is repeated below the last movement */
+  int multiple;       /* of its words along the reduction: there are 0 behind the last */
 } operand;
 
 /** A contraction that a row is for. */
@@ -154,6 +155,56 @@ static bool pays(const tensor_products_request *r, const contraction *c) {
   return elements_of(c->sum->src[0]) >= MACHINE_TENSOR_ROW_REUSE * packed;
 }
 
+/* Tiles. */
+
+/** True if an operand is the same for all indices of a product's axis. */
+static bool repeats(const operand *o, size_t axis) {
+  const node *top = o->top;
+  return top->op == OP_EXPAND && top->src[0]->dims[axis] != top->dims[axis];
+}
+
+/** Indices of a product's axes that one operand varies along, and the other does not. */
+static double indices_of(const node *sum, const operand *x, const operand *other) {
+  double n = 1;
+  for (size_t i = 0; i < x->top->rank; i++)
+    if (repeats(other, i) && !repeats(x, i) && !reduce_has_axis(sum, i))
+      n *= ix_likely(x->top->dims[i]);
+  return n;
+}
+
+/** True if the words of the operand that the last axis of the results repeats, which are rows of
+    tiles, lie side by side. */
+static bool has_rows(const contraction *c) {
+  size_t last = c->sum->src[0]->rank;
+  while (last > 0 && reduce_has_axis(c->sum, last - 1)) last--;
+  if (!last || repeats(&c->x, last - 1) == repeats(&c->y, last - 1)) return false;
+  const operand *rows = repeats(&c->x, last - 1) ? &c->x : &c->y;
+  return rows->leaf_axis + 1 == rows->leaf->rank;
+}
+
+/** Lets the words of a product fill tiles, where the target has one and the product is large
+    enough. */
+static void fit_to_tiles(const tensor_products_request *r, contraction *c) {
+  double words = ix_likely(c->sum->src[0]->dims[c->axis]) / c->row->group;
+  for (size_t i = 0; i < TENSOR_TILES; i++) {
+    const tensor_tile *t = &tensor_tiles[i];
+    if (&tensor_rows[t->row] != c->row || !(r->rows >> (TENSOR_ROWS + i) & 1)) continue;
+    bool fits = has_rows(c) && words > t->k && indices_of(c->sum, &c->x, &c->y) >= t->m &&
+                indices_of(c->sum, &c->y, &c->x) >= t->n &&
+                elements_of(c->sum->src[0]) >= MACHINE_TILED_TERMS_LEAST;
+    c->x.multiple = c->y.multiple = fits ? t->k : 1;
+  }
+}
+
+/** True if the target has tiles of a row whose own instructions are not faster than f32, and a
+    product is too small for them. */
+static bool is_too_small(const tensor_products_request *r, const contraction *c) {
+  bool has_tiles = false;
+  for (size_t i = 0; i < TENSOR_TILES; i++)
+    has_tiles |= &tensor_rows[tensor_tiles[i].row] == c->row && r->rows >> (TENSOR_ROWS + i) & 1;
+  return has_tiles && !c->row->is_exact && c->x.multiple == 1;
+}
+
 /** Finds a row for a sum, with words along the longest axis that both operands have whole. */
 static bool match(ir *g, const tensor_products_request *r, const node *sum, contraction *c) {
   const node *product = sum->src[0];
@@ -167,6 +218,9 @@ static bool match(ir *g, const tensor_products_request *r, const node *sum, cont
     if (!match_operand(g, product->src[0], i, &here.x) ||
         !match_operand(g, product->src[1], i, &here.y) || !find_row(r, &here))
       continue;
+    here.x.multiple = here.y.multiple = 1;
+    fit_to_tiles(r, &here);
+    if (is_too_small(r, &here)) continue;
     *c = here;
     best = length;
     found = true;
@@ -186,15 +240,20 @@ static const node *widen(ir *g, const node *x, const tensor_row *row) {
   return ir_cast(g, ir_bitcast(g, x, dtype_bytes((dtype)x->dtype) == 1 ? DT_U8 : DT_U16), bits);
 }
 
-static const node *groups_of(ir *g, const node *size, int group) {
-  return ix_floordiv(g, ix_add_const(g, size, group - 1), ix_const(g, group));
+static const node *rounded_up(ir *g, const node *size, int by) {
+  return ix_floordiv(g, ix_add_const(g, size, by - 1), ix_const(g, by));
+}
+
+/** The words of an operand along the reduction. */
+static const node *words_of(ir *g, const node *size, const tensor_row *row, const operand *o) {
+  return ix_scale(g, rounded_up(g, size, row->group * o->multiple), o->multiple);
 }
 
 /** 128 in each byte of a word. */
 static const int64_t bias = (int64_t)(int32_t)0x80808080;
 
 static const node *pack(ir *g, const tensor_row *row, const operand *o) {
-  const node *groups = groups_of(g, o->leaf->dims[o->leaf_axis], row->group), *word = NULL;
+  const node *groups = words_of(g, o->leaf->dims[o->leaf_axis], row, o), *word = NULL;
   const node *x = axis_extend(g, o->leaf, o->leaf_axis, ix_scale(g, groups, row->group));
   for (int p = 0; p < row->group; p++) {
     const node *e = widen(g, axis_slice(g, x, o->leaf_axis, p, groups, row->group), row);
@@ -224,7 +283,7 @@ static const node *words_behind(ir *g, const node *n, size_t axis, const tensor_
                                 const operand *o) {
   if (n->op == OP_CAST) return pack(g, row, o);
   const node *words = words_behind(g, n->src[0], axis_before(g, n, axis), row, o);
-  return move_words(g, n, words, axis, groups_of(g, n->dims[axis], row->group), row, o);
+  return move_words(g, n, words, axis, words_of(g, n->dims[axis], row, o), row, o);
 }
 
 /* Sums. */

@@ -8,7 +8,7 @@
 typedef struct tensor_products_request {
   const node **roots; /* changed */
   size_t n_roots;
-  uint32_t rows; /* a bit for each TENSOR_ROW that the target has */
+  uint32_t rows; /* a bit for each TENSOR_ROW, then TENSOR_TILE, that the target has */
   int math;      /* math_mode */
   bool (*is_constant)(void *user, const node *operand); /* packed once; NULL: no operand is */
   void *user;
