@@ -213,7 +213,7 @@ static int64_t words_of(test *t, const node *root) {
 }
 
 /** Where the target has tiles, words of large sums fill them: there are 0 behind the last. A row of
-    floats is for such sums alone. */
+    floats is for such sums alone. Words of 160 columns lie in blocks. */
 TEST(test_words_of_tiles) {
   enum { TILES = (1 << TENSOR_OPS) - 1 };
   static const struct {
@@ -224,7 +224,8 @@ TEST(test_words_of_tiles) {
       {DT_U8, DT_I8, DT_I32, 15, 233, 70, 18},     {DT_U8, DT_I8, DT_I32, 17, 233, 60, 15},
       {DT_BF16, DT_BF16, DT_F32, 17, 433, 35, 32}, {DT_BF16, DT_BF16, DT_F32, 15, 433, 64, 0},
       {DT_BF16, DT_BF16, DT_F32, 433, 15, 64, 0},  {DT_BF16, DT_BF16, DT_F32, 17, 433, 32, 0},
-      {DT_BF16, DT_BF16, DT_F32, 17, 33, 64, 0}};
+      {DT_BF16, DT_BF16, DT_F32, 17, 33, 64, 0},   {DT_I8, DT_I8, DT_I32, 33, 160, 70, 32},
+      {DT_BF16, DT_BF16, DT_F32, 33, 160, 70, 48}};
   for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
     const node *sum = matmul(t, sums[i].x, sums[i].y, sums[i].sum, sums[i].m, sums[i].n, sums[i].k);
     const node *after = rewritten(t, sum, TILES, MATH_DEFAULT);

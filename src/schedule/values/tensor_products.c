@@ -41,6 +41,8 @@ typedef struct operand {
   bool is_biased;     /* its words get 128 added to each byte, modulo 256 */
   bool has_expansion; /* some axis is repeated below the last movement */
   int multiple;       /* of its words along the reduction: there are 0 behind the last */
+  size_t lane_axis;   /* of the leaf: the columns of tiles, if there are blocks */
+  int block;          /* columns of a block, whose words lie side by side; 0: no blocks */
 } operand;
 
 /** A contraction that a row is for. */
@@ -205,6 +207,24 @@ static bool is_too_small(const tensor_products_request *r, const contraction *c)
   return has_tiles && !c->row->is_exact && c->x.multiple == 1;
 }
 
+/** Lets the words of the operand that has the columns of tiles lie in blocks of as many columns as
+    are computed at once, each with all words along the reduction, where they are packed for one
+    product and blocks divide the columns. */
+static void block_columns(ir *g, const tensor_products_request *r, contraction *c) {
+  size_t axis = c->sum->src[0]->rank;
+  while (axis > 0 && reduce_has_axis(c->sum, axis - 1)) axis--;
+  if (c->x.multiple == 1 || !axis--) return;
+  operand *o = repeats(&c->x, axis) ? &c->y : &c->x;
+  const node *n = o->top;
+  for (; n->op != OP_CAST; n = n->src[0])
+    if ((axis = axis_before(g, n, axis)) == n->src[0]->rank) return;
+  int block = MACHINE_TILES_SIDE * tensor_tiles[0].n;
+  const node *size = o->leaf->dims[axis];
+  if (packed_each_time(r, o) == 0 || !node_is_const(size) || node_int(size) % block) return;
+  o->lane_axis = axis;
+  o->block = block;
+}
+
 /** Finds a row for a sum, with words along the longest axis that both operands have whole. */
 static bool match(ir *g, const tensor_products_request *r, const node *sum, contraction *c) {
   const node *product = sum->src[0];
@@ -225,6 +245,7 @@ static bool match(ir *g, const tensor_products_request *r, const node *sum, cont
     best = length;
     found = true;
   }
+  if (found) block_columns(g, r, c);
   return found && pays(r, c);
 }
 
@@ -252,16 +273,49 @@ static const node *words_of(ir *g, const node *size, const tensor_row *row, cons
 /** 128 in each byte of a word. */
 static const int64_t bias = (int64_t)(int32_t)0x80808080;
 
+/** The order of a leaf's axes in blocks, where the columns are two axes: others, blocks, the axis
+   of the reduction, columns of a block. */
+static void order_in_blocks(const operand *o, int64_t order[]) {
+  size_t n = 0, reduced = o->leaf_axis + (o->leaf_axis > o->lane_axis);
+  for (size_t i = 0; i <= o->leaf->rank; i++)
+    if (i != o->lane_axis && i != o->lane_axis + 1 && i != reduced) order[n++] = (int64_t)i;
+  order[n++] = (int64_t)o->lane_axis;
+  order[n++] = (int64_t)reduced;
+  order[n] = (int64_t)o->lane_axis + 1;
+}
+
+/** A leaf with its axes in that order. */
+static const node *in_blocks(ir *g, const operand *o) {
+  int64_t order[IR_MAX_RANK + 1];
+  const node *block = ix_const(g, o->block), *all = o->leaf->dims[o->lane_axis];
+  const node *sizes[] = {ix_floordiv(g, all, block), block};
+  order_in_blocks(o, order);
+  return ir_permute(g, axis_reshape(g, o->leaf, o->lane_axis, 2, sizes), order);
+}
+
+/** Words of such a leaf with the axes of the leaf. */
+static const node *out_of_blocks(ir *g, const operand *o, const node *words) {
+  int64_t order[IR_MAX_RANK + 1], back[IR_MAX_RANK + 1];
+  const node **dims = arena_copy(ir_scratch(g), o->leaf->dims, o->leaf->rank * sizeof *dims);
+  dims[o->leaf_axis] = words->dims[words->rank - 2];
+  order_in_blocks(o, order);
+  for (size_t i = 0; i < words->rank; i++) back[order[i]] = (int64_t)i;
+  return ir_reshape(g, ir_permute(g, words, back), o->leaf->rank, dims);
+}
+
 static const node *pack(ir *g, const tensor_row *row, const operand *o) {
   const node *groups = words_of(g, o->leaf->dims[o->leaf_axis], row, o), *word = NULL;
-  const node *x = axis_extend(g, o->leaf, o->leaf_axis, ix_scale(g, groups, row->group));
+  size_t axis = o->block ? o->leaf->rank - 1u : o->leaf_axis;
+  const node *x = o->block ? in_blocks(g, o) : o->leaf;
+  x = axis_extend(g, x, axis, ix_scale(g, groups, row->group));
   for (int p = 0; p < row->group; p++) {
-    const node *e = widen(g, axis_slice(g, x, o->leaf_axis, p, groups, row->group), row);
+    const node *e = widen(g, axis_slice(g, x, axis, p, groups, row->group), row);
     if (p) e = ir_op2(g, OP_SHL, e, fill_like(g, e, p * 32 / row->group));
     word = word ? ir_op2(g, OP_OR, word, e) : e;
   }
   if (o->is_biased) word = ir_op2(g, OP_XOR, word, fill_like(g, word, bias));
-  return ir_bitcast(g, word, row->sum);
+  word = ir_bitcast(g, word, row->sum);
+  return o->block ? out_of_blocks(g, o, word) : word;
 }
 
 /** The sources of a movement with another operand, and another size of one axis of the result. */
