@@ -954,7 +954,7 @@ class Inspect(Case):
     def test_what_cannot_be_loaded_is_not_supported(self):
         three = value("y", TensorProto.FLOAT, None)
         for inputs, says in (
-                ([value("x", TensorProto.STRING, [3])], "'x' has type string"),
+                ([value("x", TensorProto.STRING, [3])], "'x' is a tensor of strings"),
                 ([value("x", TensorProto.FLOAT, None)], "'x' is not a tensor of known rank"),
                 ([value("x", TensorProto.FLOAT, [1] * 17)], "'x' has 17 dimensions"),
                 ([value("x", TensorProto.FLOAT, [2, 3]), value("z", TensorProto.FLOAT, [4])],
@@ -1004,8 +1004,9 @@ class Inspect(Case):
              [x, value("s", TensorProto.STRING, [3]), value("r", TensorProto.FLOAT, None)], 8,
              {"initializer": [text]},
              [("Scan", "first", "older than the supported ones"),
-              (None, None, "constant 't' has type string"),
-              (None, None, "'s' has type string"), (None, None, "'r' is not a tensor of known rank")]))
+              (None, None, "'r' is not a tensor of known rank"),
+              ("Neg", "b", "input 's' is a tensor of strings"),
+              ("Exp", "d", "input 't' is a tensor of strings")]))
         for title, nodes, inputs, opset, more, expected in cases:
             with self.subTest(title):
                 path = self.broken(nodes, inputs, opset, **more)

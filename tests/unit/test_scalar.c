@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "ir/core/scalar_eval.h"
+#include "ir/core/tensor_rows.h"
 
 #include <math.h>
 #include <string.h>
@@ -124,7 +125,7 @@ static void test_every_op_is_total(void **state) {
   size_t pairs = 0;
   for (int o = 0; o < OP_LIMIT; o++) {
     bool lanes = o == OP_VECTORIZE || o == OP_EXTRACT || o == OP_SPLAT;
-    if (!op_is_elementwise(o) || o == OP_AFFINE || lanes) continue;
+    if (!op_is_elementwise(o) || o == OP_AFFINE || lanes || tensor_tile_of((op)o)) continue;
     for (int operand = 0; operand < DT_LIMIT; operand++)
       for (int result = 0; result < DT_LIMIT; result++)
         if (op_takes(o, operand) && may_give(o, operand, result)) {
@@ -140,7 +141,7 @@ static void test_every_op_is_there(void **state) {
   (void)state;
   for (int o = 0; o < OP_LIMIT; o++) {
     bool lanes = o == OP_VECTORIZE || o == OP_EXTRACT || o == OP_SPLAT;
-    if (!op_is_elementwise(o) || o == OP_AFFINE || lanes) continue;
+    if (!op_is_elementwise(o) || o == OP_AFFINE || lanes || tensor_tile_of((op)o)) continue;
     for (int t = 0; t < DT_LIMIT; t++) {
       if (!op_takes(o, t)) continue;
       uint64_t values[MOST_EDGES];

@@ -153,11 +153,10 @@ const verb verb_devices = {
         "A pair RENDERER/COMPILER compiles kernels for a device; TENON_PAIR selects one.\n\n"
         "--json: devices, each with name, about, absent (the reason; null if usable), pairs,\n"
         "absent_pairs (each with the reason), bytes (of memory; null if unknown), queues (who\n"
-        "works through them), copies (how data gets there); processor with name, cores, "
-        "usable_cores (by this process), threads, level (of the instruction\n"
-        "set of kernels), vector_bytes, caches (l1_bytes and l2_bytes per core, l3_bytes,\n"
-        "l3_cores that share it, line_bytes; null if unknown), features; compilers, each with\n"
-        "path, version, used.",
+        "works through them), copies (how data gets there); processor with name, cores,\n"
+        "usable_cores (by this process), threads, level (of the instruction set of kernels),\n"
+        "vector_bytes, caches (l1_bytes and l2_bytes per core, l3_bytes, l3_cores that share it,\n"
+        "line_bytes; null if unknown), features; compilers, each with path, version, used.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(devices_options),
