@@ -1242,11 +1242,20 @@ static const node *side_of(maker *m, const node *x) {
   return x;
 }
 
+/** True if two shapes differ in sizes that are not known. */
+static bool is_computed_apart(shape a, shape b) {
+  bool apart = false;
+  for (size_t k = 0; k < a.rank; k++)
+    apart |= a.dims[k] != b.dims[k] && !(node_is_const(a.dims[k]) && node_is_const(b.dims[k]));
+  return apart;
+}
+
 static const node *picked(maker *m) {
   const node *x = any_value(m);
   shape s = shape_of(x), other = any_shape(m);
   for (size_t k = 0; k < s.rank && k < other.rank; k++)
     if (rng_chance(&m->r, 40)) s.dims[k] = other.dims[k];
+  if (is_computed_apart(shape_of(x), s)) return NULL;
   const node *y = want(m, (dtype)x->dtype, &s, false);
   if (!fits(m, x) || !fits(m, y)) return NULL;
   return ir_pick(m->g, any_condition(m), side_of(m, x), side_of(m, y));

@@ -17,7 +17,8 @@ guard_table guard_table_of(arena *a, const node *const nodes[], size_t n) {
 /** The guard of a list in order, of which the table takes a copy. */
 static const guard *find_guard(guard_table *t, const guard_literal list[], size_t n) {
   for (size_t i = 0; i < t->at.n; i++)
-    if (t->at.at[i]->n == n && !memcmp(t->at.at[i]->at, list, n * sizeof *list)) return t->at.at[i];
+    if (t->at.at[i]->n == n && (!n || !memcmp(t->at.at[i]->at, list, n * sizeof *list)))
+      return t->at.at[i];
   guard *made = arena_alloc(t->a, sizeof *made);
   guard_literal *at = arena_calloc(t->a, n + 1, sizeof *at);
   if (n) memcpy(at, list, n * sizeof *at);
