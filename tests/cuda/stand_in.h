@@ -1,4 +1,4 @@
-/* What the stand-ins for CUDA's driver and NVRTC share: the form of their "cubin", a shared object
+/* The form of a "cubin" for the stand-ins of CUDA's driver and of NVRTC: a shared object
    of emulated kernels, and the switches for tests.
 
    STAND_IN_DEVICES      number of devices; default 2

@@ -10,7 +10,7 @@ typedef struct chrome_trace_span {
   size_t track; /* of its device and queue, from 0 */
 } chrome_trace_span;
 
-/** What runs did when. */
+/** The steps of runs and when each began and ended. */
 typedef struct chrome_trace {
   command *c;
   VEC(chrome_trace_span) spans;

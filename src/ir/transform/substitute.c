@@ -31,6 +31,18 @@ static const node *simplify_logic(const node *n, const node *const src[]) {
   return NULL;
 }
 
+/** A PICK of other sources. Its sizes are the images of the old ones, which others' are too, except
+    where both sides have come to be of one size. */
+static const node *rebuild_pick(ir *g, const node *n, const node *const src[]) {
+  const node *all[IR_MAX_RANK + 3] = {src[0], src[1], src[2]};
+  if (src[1] == src[2] || node_is_const(src[0])) return ir_pick(g, src[0], src[1], src[2]);
+  for (size_t i = 0; i < src[1]->rank; i++) {
+    bool is_same = src[1]->dims[i] == src[2]->dims[i];
+    all[3 + i] = is_same ? src[1]->dims[i] : src[3 + i];
+  }
+  return ir_with_sources(g, n, all);
+}
+
 const node *subst_rebuild(ir *g, const node *n, const node *const src[]) {
   bool of_index = n->n_src && n->src[0]->dtype == DT_INDEX;
   if (n->op == OP_LT && of_index) return ix_lt(g, src[0], src[1]);
@@ -43,7 +55,7 @@ const node *subst_rebuild(ir *g, const node *n, const node *const src[]) {
     if (simpler) return simpler;
   }
   if (n->dtype == DT_INDEX && n->n_src) return ix_rebuild(g, n, src);
-  if (n->op == OP_PICK) return ir_pick(g, src[0], src[1], src[2]);
+  if (n->op == OP_PICK) return rebuild_pick(g, n, src);
   return ir_with_sources(g, n, src);
 }
 
