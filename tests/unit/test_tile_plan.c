@@ -104,7 +104,7 @@ TEST(test_registers_are_reused) {
   assert_int_not_equal(tile_plan_number(&p, later), tile_plan_number(&p, x));
 }
 
-/** What a loop uses of outside is live in all its iterations. */
+/** A tile that is defined before a loop and used in it keeps its register until the loop ends. */
 TEST(test_loops_keep_registers) {
   const node *s = sums(t, 1), *x = operand(t, 0, 0), *extent = ix_const(t->g, 4);
   const node *r = range_make(t->g, extent, KIND_LOOP);
