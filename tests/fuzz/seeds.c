@@ -438,7 +438,7 @@ static const seed seeds[] = {
   SEED("NonZero", 13, X("n", "3")),
   SEED("Compress", 11, X("n", "3"), WITH(TYPED(ONNX_TYPE_BOOL, 3)), ATTRIBUTES(NUMBER("axis", 1))),
   SEED("Unique", 11, X("n", "3"), ATTRIBUTES(NUMBER("axis", 1))),
-  SEED("NonMaxSuppression", 11, X("1", "n", "4"), WITH(TYPED(ONNX_TYPE_F32, 1, 1, 3), SCALAR(2))),
+  SEED("NonMaxSuppression", 11, X("1", "3", "4"), WITH(TYPED(ONNX_TYPE_F32, 1, 1, 3), SCALAR(2))),
   SEED("ReduceMin", 18, X("n", "3"), WITH(NUMBERS(-1))),
   SEED("ReduceMean", 18, X("n", "3"), WITH(NUMBERS(-1))),
   SEED("ReduceProd", 18, X("n", "3"), WITH(NUMBERS(-1))),
