@@ -1,7 +1,8 @@
 /* Implements groups of processes. A collective first compares a hash of itself with the other
    processes', then runs piece by piece through memory of the group's. While it waits the thread
    polls, then sleeps; past the time limit, or where hashes differ, the group is lost, as nobody
-   knows which collective the others are at. The memory of a lost group is left to the engine. */
+   knows which collective the others are at. Where hashes differ all processes are told, so the
+   group still ends as others do; the memory of a piece that failed is left to the engine. */
 #include "tensor/group/group.h"
 
 #include "base/hash.h"
@@ -23,9 +24,8 @@ tn_group *group_retain(tn_group *g) {
 void group_release(tn_group *g) {
   if (!g || atomic_fetch_sub_explicit(&g->count, 1, memory_order_acq_rel) > 1) return;
   const mem *m = &g->context->mem;
-  bool is_lost = g->lost.status != TN_OK;
-  if (g->state) g->engine->close(m, g->state, is_lost);
-  for (size_t i = 0; i < 2 && !is_lost; i++) mem_free(m, g->pieces[i], g->bytes);
+  if (g->state) g->engine->close(m, g->state, g->is_stuck);
+  for (size_t i = 0; i < 2 && !g->is_stuck; i++) mem_free(m, g->pieces[i], g->bytes);
   mutex_free(&g->lock);
   mem_free(m, g, sizeof *g);
 }
@@ -100,11 +100,11 @@ int64_t tn_group_rank(const tn_group *g) { return g ? g->rank : -1; }
 
 /* Collectives. */
 
-/** Runs one piece; TN_ERR_TIMEOUT past the deadline. */
-static tn_status run_piece(tn_group *g, const collective_piece *p, int64_t deadline, diag *d) {
+/** Waits for the piece that was started; TN_ERR_TIMEOUT past the deadline. */
+static tn_status wait_for_piece(tn_group *g, int64_t deadline, diag *d) {
   bool is_done = false;
   int64_t start = clock_now_ns();
-  tn_status s = g->engine->start(g->state, p, d);
+  tn_status s = TN_OK;
   while (s == TN_OK && !is_done) {
     s = g->engine->is_done(g->state, &is_done, d);
     int64_t now = clock_now_ns();
@@ -116,6 +116,13 @@ static tn_status run_piece(tn_group *g, const collective_piece *p, int64_t deadl
                       (double)g->timeout_ns / 1e9);
     if (now - start > POLL_NS) nanosleep(&(struct timespec){0, SLEEP_NS}, NULL);
   }
+  return s;
+}
+
+static tn_status run_piece(tn_group *g, const collective_piece *p, int64_t deadline, diag *d) {
+  tn_status s = g->engine->start(g->state, p, d);
+  if (s == TN_OK) s = wait_for_piece(g, deadline, d);
+  g->is_stuck = s != TN_OK;
   return s;
 }
 

@@ -19,6 +19,7 @@ struct tn_group {
   mutex lock;      /* held during a collective */
   uint64_t n_run;  /* collectives so far */
   tn_failure lost; /* why no other can run; TN_OK: they can */
+  bool is_stuck;   /* a piece failed: it may be under way, and others may not come any more */
   char *pieces[2]; /* memory that engines read and write */
   size_t bytes;    /* of each */
 };

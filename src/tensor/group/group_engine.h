@@ -31,7 +31,7 @@ typedef struct collective_piece {
 typedef struct group_engine {
   const char *name;
   tn_status (*open)(const mem *m, void **state, int64_t *rank, int64_t *size, diag *d);
-  void (*close)(const mem *m, void *state, bool is_lost); /* lost: others may not come any more */
+  void (*close)(const mem *m, void *state, bool is_stuck); /* as tn_group's */
   /** Starts a collective; `is_done` tells without waiting whether it is done. */
   tn_status (*start)(void *state, const collective_piece *p, diag *d);
   tn_status (*is_done)(void *state, bool *done, diag *d);

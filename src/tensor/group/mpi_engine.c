@@ -27,7 +27,7 @@ typedef struct mpi_group {
 static struct mpi_process {
   mutex lock; /* of all of it, and of calls */
   mpi_api api;
-  size_t n_groups; /* that are open, or were lost */
+  size_t n_groups; /* that are open, or were left */
   bool is_ours;    /* started here, and to be ended here */
 } mpi_process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -115,16 +115,16 @@ static tn_status mpi_open(const mem *m, void **state, int64_t *rank, int64_t *si
   return s;
 }
 
-/** Ends nothing that would wait for processes which do not come: a lost group is left as it is. */
-static void mpi_close(const mem *m, void *state, bool is_lost) {
+/** Ends nothing that would wait for processes which do not come: a stuck group is left as it is. */
+static void mpi_close(const mem *m, void *state, bool is_stuck) {
   mpi_group *g = state;
   mutex_lock(&mpi_process.lock);
-  if (!is_lost) {
+  if (!is_stuck) {
     mpi_process.api.Comm_free(&g->communicator);
     if (--mpi_process.n_groups == 0 && mpi_process.is_ours) mpi_process.api.Finalize();
   }
   mutex_unlock(&mpi_process.lock);
-  if (!is_lost) mem_free(m, g, sizeof *g); /* else the request's handle is in it */
+  if (!is_stuck) mem_free(m, g, sizeof *g); /* else the request's handle is in it */
 }
 
 static mpi_handle type_handle(dtype t) {
