@@ -153,7 +153,8 @@ typedef enum tn_math {
 /** Options of tn_open. Strings are copied. If `environment` is true, a field that equals its value
     in TN_OPEN_DESC_INIT is read from its environment variable, if set: TENON_DEVICE, TENON_CACHE
     (cache_dir), TENON_TUNED, TENON_BACKEND (backends), TENON_PAIR, TENON_CPU, TENON_DUMP,
-   TENON_THREADS, TENON_CC or else CC (compiler), and TENON_MATH, a text of TN_MATH_LIST. PATH,
+   TENON_THREADS, TENON_CC or else CC (compiler), TENON_MEMORY (memory_limit: "4G"),
+   TENON_COMPILE_SECONDS, and TENON_MATH, a text of TN_MATH_LIST. PATH,
    XDG_CACHE_HOME and HOME are read in any case. A program with more rights than the user who starts
    it (set-user-id, secure_getenv(3)) reads no variable. Contexts without allocator, workers and
    threads share their devices; the last of them to set `cached_bytes` sets it for all. */
@@ -193,13 +194,24 @@ typedef struct tn_open_desc {
       contexts of a cache share devices and threads, and have the library's allocator and workers.
       NULL: those that contexts share */
   tn_kernel_cache *kernel_cache;
+  /** most bytes of memory that the context allocates, tensors and the graphs of compilations
+      included; beyond them calls fail with TN_ERR_MEMORY. It then has devices of its own. 0: no
+      limit */
+  uint64_t memory_limit;
+  /** most seconds that loading a model, or compiling a plan or a variant of it, may take: past
+      them it fails with TN_ERR_TIMEOUT, which names the kernel or node at hand. One call of a C
+      compiler is not interrupted. 0: no limit */
+  double compile_seconds;
 } tn_open_desc;
+
+/** The default of compile_seconds. */
+#define TN_COMPILE_SECONDS 1800
 
 /* clang-format off */
 #define TN_OPEN_DESC_INIT                                                                          \
   { sizeof(tn_open_desc), NULL, NULL, NULL, NULL, NULL, 0, TN_MATH_DEFAULT,                        \
     (uint64_t)1 << 30, true, {NULL, NULL, NULL, NULL}, {NULL, NULL, NULL}, {NULL, NULL, NULL},     \
-    {NULL, NULL, NULL}, NULL, NULL, NULL, {NULL, NULL, NULL}, NULL }
+    {NULL, NULL, NULL}, NULL, NULL, NULL, {NULL, NULL, NULL}, NULL, 0, TN_COMPILE_SECONDS }
 /* clang-format on */
 
 /** Opens a context; `desc` NULL is TN_OPEN_DESC_INIT. Returns NULL only if memory is exhausted. Any

@@ -29,7 +29,8 @@ typedef struct diag {
       char text[DIAG_TEXT_BYTES];
     };
   };
-  jmp_buf *at; /* the innermost diag_catch */
+  jmp_buf *at;                       /* the innermost diag_catch */
+  const struct stop_condition *stop; /* on which the operation ends (base/stop.h); NULL: none */
 } diag;
 
 _Static_assert(offsetof(diag, text) == offsetof(tn_failure, text), "the members of `failure`");

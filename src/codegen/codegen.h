@@ -12,8 +12,6 @@
 #include "target/kernel_cost.h"
 #include "target/target.h"
 
-#include <stdatomic.h>
-
 /** Callbacks that see the passes' results; each may be NULL, and may raise. */
 typedef struct codegen_observer {
   void (*after)(void *user, const char *pass, const node *root);        /* after each pass */
@@ -38,9 +36,7 @@ typedef struct codegen_options {
   codegen_decomposer decomposer;  /* runs before the library's decompositions; zero: none */
   const decision_list *decisions; /* of the schedule, if the steps make exactly these; else, and for
                                      NULL, the search finds them */
-  const atomic_bool *cancelled; /* raises TN_ERR_CANCELLED between the search's attempts once it is
-                                   set; NULL: never */
-  const decision_list *found;   /* what the search finds for this kernel; NULL: not known yet */
+  const decision_list *found;     /* what the search finds for this kernel; NULL: not known yet */
 } codegen_options;
 
 /** All passes: from a kernel (stage K) to PROGRAM(SINK, DEVICE, LINEAR). `device` is the device's
@@ -61,8 +57,8 @@ bool codegen_predict(ir *g, const node *sink, const codegen_options *o, decision
                      double *ns);
 
 /** The same in an ir that ends with the call; `m` is for its memory, the decisions are copied to
-    `to`. False too: a step failed. Raises where memory runs out, a law is at fault, or it is
-    cancelled. */
+    `to`. False too: a step failed. Raises where memory runs out, a law is at fault, or
+    the diag's condition stops it. */
 bool codegen_predict_apart(const mem *m, const node *sink, const codegen_options *o, arena *to,
                            decision_list *made, double *ns);
 

@@ -5,6 +5,7 @@
 #include "compile/compile_kernels.h"
 
 #include "base/block_cache.h"
+#include "base/stop.h"
 #include "compile/code_record.h"
 #include "compile/compiler_identity_cache.h"
 #include "compile/kernel_cache.h"
@@ -374,6 +375,7 @@ static void make_source_body(void *arg) {
   source_task *t = arg;
   const compile_options *o = t->maker->c->options;
   bool is_reported = drop_source(t->r);
+  stop_check(diag_of(t->maker->c, t->r));
   generate_code(t);
   if (t->r->claimed || o->report_source) render_source(t);
   if (o->report_source && !is_reported)
@@ -408,18 +410,12 @@ typedef struct source_queue {
   atomic_bool is_stopped; /* by a report that raised */
 } source_queue;
 
-/** True if the compilation goes on in the background and was cancelled. */
-static bool is_cancelled(const compilation *c) {
-  return c->options->background && atomic_load(c->options->background);
-}
-
 static void run_maker(void *arg, size_t i) {
   source_queue *q = arg;
   source_maker *m = &q->makers[i];
   progress *p = &m->c->work.progress;
   bool reports = q->may_report && pthread_equal(p->thread, pthread_self());
-  for (size_t k; !is_cancelled(m->c) && !atomic_load(&q->is_stopped) &&
-                 (k = atomic_fetch_add(&q->next, 1)) < q->n;) {
+  for (size_t k; !atomic_load(&q->is_stopped) && (k = atomic_fetch_add(&q->next, 1)) < q->n;) {
     make_source(m, q->requests[k]);
     atomic_fetch_add(&p->done, 1);
     if (reports && diag_catch(m->c->diag, report_done, m->c)) atomic_store(&q->is_stopped, true);
@@ -446,7 +442,6 @@ static void make_sources(compilation *c, request *const *requests, size_t n) {
     thread_pool_run_long(pool, run_maker, &q, threads);
   for (size_t i = 0; i < threads; i++) maker_free(&q.makers[i]);
   if (atomic_load(&q.is_stopped)) diag_rethrow(c->diag);
-  if (is_cancelled(c)) diag_raise(c->diag, TN_ERR_CANCELLED, "compiling was cancelled");
   for (size_t i = 0; i < n; i++) {
     if (!requests[i]->diag.status) continue;
     c->diag->failure = requests[i]->diag.failure;
@@ -486,7 +481,11 @@ static void prepare_batch(compilation *c, batch *b, request **requests, size_t n
 static void run_compiler(void *arg, size_t i) {
   batch *b = &((batch *)arg)[i];
   const device_target *t = b->compilation->target;
+  diag d = {0};
   int64_t start = clock_now_ns();
+  b->status = stop_reason(b->compilation->diag->stop, &d);
+  b->failure = d.failure;
+  if (b->status != TN_OK) return;
   b->status = t->compiler->compile(b->compilation->compiler, &t->caps, b->specs, b->n, &b->code,
                                    &b->failure);
   b->ns = clock_now_ns() - start;
@@ -553,11 +552,7 @@ static void compile_batches(compilation *c, request **claimed, size_t n) {
   batch *b = arena_calloc(c->arena, count, sizeof *b);
   for (size_t i = 0; i < count; i++)
     prepare_batch(c, &b[i], claimed + i * size, i + 1 < count ? size : n - i * size);
-  for (size_t i = 0; i < count && c->options->background; i++)
-    if (is_cancelled(c))
-      b[i].status = TN_ERR_CANCELLED;
-    else
-      run_compiler(b, i);
+  for (size_t i = 0; i < count && c->options->background; i++) run_compiler(b, i);
   if (!c->options->background)
     thread_pool_run_long(registry_thread_pool(c->target->device->registry), run_compiler, b, count);
   bool failed = false;
@@ -627,6 +622,7 @@ static void check_kernel(compilation *c, const node *kernel) {
 static void begin_requests(compilation *c) {
   if (c->options->tuned.used) *c->options->tuned.used = 0;
   c->work.requests = arena_calloc(c->arena, c->work.n, sizeof *c->work.requests);
+  for (size_t i = 0; i < c->work.n; i++) c->work.requests[i].diag.stop = c->diag->stop;
   const compiler_identity_request q = identity_request(c);
   c->identity = compiler_identity_get(&q);
 }
@@ -724,8 +720,7 @@ static tn_status run_compilation(compilation *c, void (*body)(void *c), diag *d)
   arena a;
   arena_init(&a, t->device->mem, d);
   c->target = t;
-  c->codegen = (codegen_options){
-      .target = t->target, .math = o->math, .observer = o->observer, .cancelled = o->background};
+  c->codegen = (codegen_options){.target = t->target, .math = o->math, .observer = o->observer};
   if (t->renderer->decompose) c->codegen.decomposer = (codegen_decomposer){decompose, (void *)t};
   c->disk = t->compiler->lasting && !o->is_trial ? o->disk : NULL;
   c->arena = &a;

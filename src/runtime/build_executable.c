@@ -116,9 +116,7 @@ static void report_progress(void *user, size_t done, size_t total) {
 /** Prices a kernel of a grouping, of which nobody knows how many there will be. */
 static double price_kernel(void *user, const node *kernel, bool is_searched) {
   build_state *m = user;
-  const atomic_bool *cancelled = m->prices.cancelled;
-  if (cancelled && atomic_load(cancelled))
-    diag_raise(m->d, TN_ERR_CANCELLED, "%s was cancelled", m->request->name);
+  stop_check(m->d);
   report_units(m, "schedules", ++m->n_priced, 0);
   return kernel_prices_price(&m->prices, kernel, is_searched);
 }
@@ -513,8 +511,14 @@ tn_status executable_build(executable **out, const executable_request *r, const 
   arena_init(&k.p->arena, m, d);
   if (r->explanation) r->explanation->arena.diag = d;
   kernel_prices_init(&k.prices, k.g, &r->target->target, r->math);
-  k.prices.cancelled = r->background;
+  stop_condition stop = r->stop;
+  const stop_condition *outer = d->stop;
+  stop.cancelled = r->background;
+  d->stop = &stop;
   tn_status s = diag_catch(d, build_body, &k);
+  d->stop = outer;
+  if (s == TN_ERR_TIMEOUT)
+    diag_prefix(d, "compiling %s, %zu nodes by now", r->name, ir_node_count(k.g));
   if (r->explanation) r->explanation->arena.diag = NULL;
   kernel_prices_free(&k.prices);
   ir_free(k.g);

@@ -3,6 +3,7 @@
 #ifndef TENON_RUNTIME_BUILD_REQUEST_H
 #define TENON_RUNTIME_BUILD_REQUEST_H
 
+#include "base/stop.h"
 #include "base/thread.h"
 #include "compile/compile_kernels.h"
 #include "ir/text/dump_after_pass.h"
@@ -50,7 +51,8 @@ typedef struct executable_request {
   explanation *explanation;      /* open and empty, to be filled; NULL: none */
   const tn_progress *progress;   /* NULL: progress is not reported */
   const tn_logger *logger;       /* receives a line for each compiled kernel; NULL: none */
-  const atomic_bool *background; /* of compile_options */
+  const atomic_bool *background; /* of compile_options; its setting cancels the build */
+  stop_condition stop;           /* `cancelled` is NULL */
   disk_cache *disk;              /* of kernels and plans; NULL: no disk cache */
   tuned_choice tuned;            /* of compile_options */
   kernel_copies *kernels;        /* to be filled; the plan is scheduled for it. NULL: none */

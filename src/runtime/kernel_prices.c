@@ -17,10 +17,8 @@ double kernel_prices_price(void *user, const node *kernel, bool is_searched) {
   kernel_prices *p = user;
   arena *a = ir_arena(p->g);
   static const decision_list own;
-  const codegen_options o = {.target = *p->target,
-                             .math = p->math,
-                             .decisions = is_searched ? NULL : &own,
-                             .cancelled = p->cancelled};
+  const codegen_options o = {
+      .target = *p->target, .math = p->math, .decisions = is_searched ? NULL : &own};
   decision_list *made = arena_calloc(a, 1, sizeof *made);
   double ns;
   if (!codegen_predict_apart(&p->blocks.mem, kernel, &o, a, made, &ns)) return unpriced;

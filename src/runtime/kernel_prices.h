@@ -8,16 +8,13 @@
 #include "ir/core/ir.h"
 #include "target/target.h"
 
-#include <stdatomic.h>
-
 /** The prices of one build. Not moved. */
 typedef struct kernel_prices {
   ir *g; /* of the kernels */
   const target *target;
-  int math;                     /* math_mode */
-  const atomic_bool *cancelled; /* of codegen_options */
-  block_cache blocks;           /* of the irs of predictions */
-  map found;                    /* kernel → decision_list of its searched schedule */
+  int math;           /* math_mode */
+  block_cache blocks; /* of the irs of predictions */
+  map found;          /* kernel → decision_list of its searched schedule */
 } kernel_prices;
 
 void kernel_prices_init(kernel_prices *p, ir *g, const target *t, int math);

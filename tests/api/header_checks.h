@@ -91,6 +91,7 @@ static void check_open_desc(void) {
   tn_open_desc d = TN_OPEN_DESC_INIT;
   CHECK(d.size == sizeof d && !d.device && !d.cache_dir && !d.pair && !d.cpu && !d.dump);
   CHECK(d.threads == 0 && d.math == TN_MATH_DEFAULT && d.cached_bytes == 1 << 30 && d.environment);
+  CHECK(d.memory_limit == 0 && d.compile_seconds == TN_COMPILE_SECONDS);
   CHECK(!d.allocator.alloc && !d.allocator.release && !d.allocator.user && !d.allocator.destroy);
   CHECK(!d.workers.run && !d.logger.log && !d.progress.step && !d.progress.destroy);
 }

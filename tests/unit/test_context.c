@@ -124,6 +124,68 @@ static void the_environment_is_heeded(void **state) {
 #undef OPENS
   unsetenv("TENON_MATH");
   unsetenv("TENON_THREADS");
+  setenv("TENON_MEMORY", "4 pages", 1);
+  check_broken(tn_open(NULL), TN_ERR_ARGUMENT,
+               "TENON_MEMORY is \"4 pages\", not a number of bytes");
+  setenv("TENON_MEMORY", "1.5g", 1);
+  setenv("TENON_COMPILE_SECONDS", "-1", 1);
+  check_broken(tn_open(NULL), TN_ERR_ARGUMENT, "TENON_COMPILE_SECONDS is \"-1\"");
+  setenv("TENON_COMPILE_SECONDS", "60", 1);
+  c = tn_open(NULL);
+  assert_int_equal(c->limit.most, UINT64_C(3) << 29);
+  assert_true(c->options.compile_seconds == 60);
+  check_ok(c, tn_close(c));
+  unsetenv("TENON_MEMORY");
+  unsetenv("TENON_COMPILE_SECONDS");
+}
+
+/** A sum of `n` ones, which are stored. */
+static tn_status sum_ones(tn_context *c, int64_t n) {
+  float got = 0;
+  tn_tensor *ones = tn_ones(c, tn_shape(n), TN_F32);
+  tn_scope_begin(c);
+  tn_status s = tn_realize(c, &ones, 1);
+  if (s == TN_OK) s = tn_read(tn_sum(ones, TN_ALL, false), TN_F32, &got, sizeof got);
+  if (s == TN_OK) assert_true(got == (float)n);
+  assert_int_equal(tn_scope_end(c), s);
+  return s;
+}
+
+/** Memory beyond the limit is refused before it is asked for, and what fits still works. */
+static void memory_is_limited(void **state) {
+  (void)state;
+  counting memory = {0};
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.memory_limit = UINT64_C(96) << 20;
+  d.allocator = (tn_allocator){counting_alloc, counting_release, &memory, counting_destroy};
+  tn_context *c = tn_open(&d);
+  check_ok(c, sum_ones(c, 1 << 20));
+  uint64_t used = atomic_load(&c->limit.used);
+  assert_true(used > 1 << 20 && used < d.memory_limit);
+  assert_int_equal(sum_ones(c, INT64_C(1) << 40), TN_ERR_MEMORY);
+  check_text(tn_message(c), "out of memory (4.0 TiB)");
+  assert_int_equal(sum_ones(c, 1 << 25), TN_ERR_MEMORY);
+  check_ok(c, sum_ones(c, 1 << 20));
+  check_ok(c, tn_close(c));
+  assert_int_equal(memory.destroyed, 1);
+}
+
+static void compiling_ends_in_time(void **state) {
+  (void)state;
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.cache_dir = "off";
+  d.compile_seconds = 1e-7;
+  tn_context *c = tn_open(&d);
+  assert_int_equal(sum_ones(c, 12345), TN_ERR_TIMEOUT);
+  check_text(tn_message(c), "compiling realize");
+  check_text(tn_message(c), "it takes longer than 1e-07 s (compile_seconds");
+  check_ok(c, tn_close(c));
+  d.compile_seconds = 0;
+  c = tn_open(&d);
+  check_ok(c, sum_ones(c, 12345));
+  check_ok(c, tn_close(c));
+  d.compile_seconds = -1;
+  check_broken(tn_open(&d), TN_ERR_ARGUMENT, "-1 seconds");
 }
 
 static void count_destroyed(void *user) { ++*(int *)user; }
@@ -723,6 +785,8 @@ int main(void) {
       cmocka_unit_test(bad_descriptors_break_the_context),
       cmocka_unit_test(unknown_tails_are_refused),
       cmocka_unit_test(the_environment_is_heeded),
+      cmocka_unit_test(memory_is_limited),
+      cmocka_unit_test(compiling_ends_in_time),
       cmocka_unit_test(payloads_are_destroyed_once),
       cmocka_unit_test(kernels_are_logged),
       cmocka_unit_test(remarks_are_one_line),

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/stop.h"
 #include "codegen/choose/choice.h"
 #include "ir/core/ir.h"
 #include "ir/core/math_mode.h"
@@ -98,7 +99,6 @@ typedef struct fixture {
   double before, after;
   double ns;          /* of one thread, by the steps alone */
   double found_bytes; /* of arrays, as found */
-  const atomic_bool *cancelled;
 } fixture;
 
 /** The predicted time of a kernel with some decisions, as the search weighs it; and that of one
@@ -122,11 +122,7 @@ static void search_body(void *arg) {
              : snprintf(text, sizeof text, convolution, s, s, t, t, f->channels, f->channels, s, s,
                         f->channels, s, s);
   node_list roots = parse_graph(f->g, &f->arena, text, (size_t)n);
-  choice c = {.laws = {.g = f->g},
-              .target = &machine,
-              .math = MATH_DEFAULT,
-              .sink = roots.at[0],
-              .cancelled = f->cancelled};
+  choice c = {.laws = {.g = f->g}, .target = &machine, .math = MATH_DEFAULT, .sink = roots.at[0]};
   f->found = choice_search(&c);
   double ns, bytes;
   f->before = time_with(c, &(decision_list){0}, &f->usual, &f->ns, &bytes);
@@ -157,7 +153,9 @@ static void searches_are_cancelled(void **state) {
   (void)state;
   atomic_bool cancelled;
   atomic_init(&cancelled, true);
-  fixture f = {.size = 28, .channels = 64, .cancelled = &cancelled};
+  const stop_condition stop = {.cancelled = &cancelled};
+  fixture f = {.size = 28, .channels = 64};
+  f.diag.stop = &stop;
   arena_init(&f.arena, &mem_system, &f.diag);
   f.g = ir_new(&mem_system, &f.diag, false);
   assert_non_null(f.g);

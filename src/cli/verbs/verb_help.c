@@ -57,6 +57,9 @@ static void print_command_help(void) {
   print_row("TENON_MATH",
             "freedoms of float arithmetic, as option --math: exact, contract, sum, flush,\n"
             "default or fast");
+  print_row("TENON_MEMORY", "most memory to allocate, as 4G; default: no limit");
+  print_row("TENON_COMPILE_SECONDS",
+            "most seconds to load a model, and to compile a plan; 0: no limit;\ndefault: 1800");
   print_row("TENON_DUMP", "DIR:after:PASS writes the graph after a pass to DIR (* is every pass)");
   print_row("TENON_CC, CC", "C compiler of kernels, with its arguments; default: cc, gcc or clang");
   print_row("TENON_LLVM",

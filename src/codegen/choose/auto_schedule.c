@@ -2,6 +2,7 @@
    order, or replays those of the schedule that the kernel brings along. Each choice looks at the
    kernel and the target alone, applies laws where they are legal and its cost estimate gains by
    them, and leaves the rest. Some of them have alternatives, among which a search decides first. */
+#include "base/stop.h"
 #include "codegen/choose/choice.h"
 #include "codegen/codegen.h"
 #include "ir/text/sink_text.h"
@@ -82,7 +83,6 @@ static choice begin_choice(ir *g, const node *sink, const codegen_options *o) {
                            .warp = o->target.warp},
                   .target = &o->target,
                   .math = o->math,
-                  .cancelled = o->cancelled,
                   .sink = sink};
 }
 
@@ -131,8 +131,7 @@ bool codegen_predict_apart(const mem *m, const node *sink, const codegen_options
   if (!p.g) diag_raise(d, TN_ERR_MEMORY, "out of memory");
   tn_status status = diag_catch(d, predict_body, &p);
   ir_free(p.g);
-  if (status == TN_ERR_MEMORY || status == TN_ERR_INTERNAL || status == TN_ERR_CANCELLED)
-    diag_rethrow(d);
+  if (stops_work(status) || status == TN_ERR_INTERNAL) diag_rethrow(d);
   if (status) diag_clear(d);
   return !status && p.is_made;
 }

@@ -12,15 +12,12 @@
 #include "target/kernel_cost.h"
 #include "target/target.h"
 
-#include <stdatomic.h>
-
 /** A kernel while its schedule is chosen. */
 typedef struct choice {
   laws laws;
   const target *target;
-  int math;                     /* math_mode */
-  const atomic_bool *cancelled; /* of codegen_options */
-  const node *sink;             /* the kernel after the laws applied so far */
+  int math;              /* math_mode */
+  const node *sink;      /* the kernel after the laws applied so far */
   map vector_remainders; /* ranges of open size that vectors leave over: not vectorised again */
   decision_list made;    /* by the steps so far, in their order */
   decision_list wanted;  /* that the search asks for; others are the steps' own */

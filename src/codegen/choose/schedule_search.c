@@ -5,6 +5,7 @@
    search works on a copy of the kernel, of which nothing remains but the decisions; at most
    MOST_ATTEMPTS are tried, so a kernel of many nests is not searched whole.
  */
+#include "base/stop.h"
 #include "codegen/choose/choice.h"
 #include "codegen/choose/nest_analysis.h"
 #include "ir/transform/copy_graph.h"
@@ -81,8 +82,7 @@ static bool make_alternative(search *s, size_t number, size_t alternative, attem
   decision_list made = decisions_of(&s->best);
   size_t first = CHOICE_STEPS - 1;
   if (!s->left) return false;
-  if (s->start.cancelled && atomic_load(s->start.cancelled))
-    diag_raise(ir_diag(g), TN_ERR_CANCELLED, "scheduling was cancelled");
+  stop_check(ir_diag(g));
   *t = s->best;
   while (t->before[first].made.n > number) first--;
   choice *c = &t->before[first];

@@ -155,7 +155,8 @@ static tn_status make_plan(void *user, const tn_plan *late, const plan_value val
                            .n_sizes = l->n_sizes,
                            .values = j.tensors.at,
                            .n_values = j.tensors.n,
-                           .input_sizes = of_sizes ? j.sizes.at : NULL};
+                           .input_sizes = of_sizes ? j.sizes.at : NULL,
+                           .stop = stop_after(l->context->options.compile_seconds)};
   *out = NULL;
   if (s == TN_OK) s = model_graph_import(&g, &r, d);
   for (size_t i = 0; i < g.n_inputs && s == TN_OK && g.is_late; i++) deciding[i] = g.deciding[i];

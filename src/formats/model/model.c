@@ -52,6 +52,7 @@ static tn_status import_graph_of(tn_model *m, const tn_model_desc *desc) {
                            .sizes = desc->sizes,
                            .n_sizes = desc->n_sizes,
                            .leaves_out_sequences = desc->n_outputs,
+                           .stop = stop_after(m->context->options.compile_seconds),
                            .problems = &desc->problems,
                            .is_told = desc->about_sizes};
   m->graph.arena = &m->data->arena;

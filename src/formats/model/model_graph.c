@@ -350,8 +350,10 @@ tn_status model_graph_import(model_graph *g, model_graph_request *request, diag 
   g->ir = ir_new(request->mem, d, false);
   g->host = host_steps_open(request->mem, request->file->strings, d);
   arena_init(&j.work, request->mem, d);
+  d->stop = &request->stop;
   tn_status s = j.ir && g->ir && g->host ? diag_catch(d, import_body, &j)
                                          : diag_set(d, TN_ERR_MEMORY, "out of memory");
+  d->stop = NULL;
   request->blames_sizes = s != TN_OK && j.importer.blames_sizes;
   for (size_t i = 0; i < j.made.n; i++)
     if (j.made.at[i].memory) buffer_release(j.made.at[i].memory);

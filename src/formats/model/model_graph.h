@@ -4,6 +4,7 @@
 #ifndef TENON_FORMATS_MODEL_MODEL_GRAPH_H
 #define TENON_FORMATS_MODEL_MODEL_GRAPH_H
 
+#include "base/stop.h"
 #include "device/memory/buffer.h"
 #include "formats/onnx/importer/importer.h"
 #include "ir/core/topo_sort.h"
@@ -72,6 +73,7 @@ typedef struct model_graph_request {
   const onnx_tensor *values; /* of inputs, under their names */
   size_t n_values;
   const importer_sizes *input_sizes; /* of a run; NULL: open */
+  stop_condition stop;
   bool leaves_out_sequences;         /* among outputs */
   const tn_model_problems *problems; /* told of a failure's problems; NULL: nobody is */
   bool is_told;                      /* the caller says itself how sizes are constrained */

@@ -4,11 +4,14 @@
 #include "ir/core/ir.h"
 
 #include "base/hash_table.h"
+#include "base/stop.h"
 #include "ir/core/binder_layout.h"
 #include "ir/core/likely_value.h"
 #include "ir/core/shape_inference.h"
 
 #include <string.h>
+
+enum { NODES_BETWEEN_CHECKS = 256 }; /* of the condition to stop, some 20 µs */
 
 /* Storage of a node: the struct, sources, own dimensions, integers, text if there is any. */
 
@@ -37,7 +40,7 @@ struct ir {
   const node **young; /* counted irs: nodes since ir_release_unheld, each held once here */
   size_t n_young, cap_young;
   ir_observer observer;
-  uint64_t next_id;
+  uint64_t next_id; /* also the number of nodes made */
   int64_t next_fresh;
   uint64_t rules_fired;
 };
@@ -303,6 +306,7 @@ const node *ir_make(ir *g, const node_spec *spec) {
   if (slot->entry) return slot->entry;
   if (g->counted) reserve_young(g);
   g->has_items |= s.op == OP_ITEM;
+  if (!(g->next_id % NODES_BETWEEN_CHECKS)) stop_check(g->diag);
   const range_set *free_ranges = g->counted ? &empty_set : infer_free(g, &s);
   node *n = build_node(g, &s, free_ranges);
   if (s.op == OP_RANGE && !g->counted) n->free = add_self(g, free_ranges, n);

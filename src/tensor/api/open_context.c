@@ -19,6 +19,7 @@
 #include "tensor/plan/plan.h"
 #include "tensor/state/graph_input.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,35 @@ static void read_threads(tn_open_desc *o, diag *d) {
              THREAD_POOL_MAX);
   else
     o->threads = (int32_t)n;
+}
+
+/** Reads a number, of bytes if `of_bytes`: then K, M, G or T may follow it. */
+static void read_number(double *to, const char *name, bool of_bytes, diag *d) {
+  static const char units[] = "KMGT";
+  const char *v = environment_get(name);
+  char *end;
+  if (!v) return;
+  double n = strtod(v, &end);
+  bool is_number = end > v && n >= 0 && n <= 1e18;
+  const char *unit =
+      of_bytes && is_number && *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+  for (; unit && unit >= units; unit--) n *= 1024;
+  if (unit) end++;
+  if (is_number && !*end && n <= 1e18)
+    *to = n;
+  else
+    diag_set(d, TN_ERR_ARGUMENT, "%s is \"%.100s\", not a number of %s", name, v,
+             of_bytes ? "bytes, as 500000000, 500M or 4G" : "seconds, as 60");
+}
+
+static void read_limits(tn_open_desc *o, diag *d) {
+  double bytes = 0;
+  if (o->environment && !o->memory_limit) {
+    read_number(&bytes, "TENON_MEMORY", true, d);
+    o->memory_limit = (uint64_t)bytes;
+  }
+  if (o->environment && o->compile_seconds == TN_COMPILE_SECONDS)
+    read_number(&o->compile_seconds, "TENON_COMPILE_SECONDS", false, d);
 }
 
 static void read_math(tn_open_desc *o, diag *d) {
@@ -77,6 +107,7 @@ static option_origins read_environment(tn_open_desc *o, diag *d) {
   o->compiler = string_option(o, o->compiler, "TENON_CC");
   o->compiler = string_option(o, o->compiler, "CC");
   read_threads(o, d);
+  read_limits(o, d);
   read_math(o, d);
   return (option_origins){.pair = o->pair != given.pair ? "TENON_PAIR" : NULL,
                           .cpu = o->cpu != given.cpu ? "TENON_CPU" : NULL};
@@ -117,10 +148,10 @@ static bool init_parts(tn_context *c, const tn_open_desc *o) {
 
 /** Enters the registry of a cache of the caller's. */
 static tn_status enter_cache(tn_context *c, const tn_open_desc *o, diag *d) {
-  if (o->allocator.alloc || o->workers.run)
+  if (o->allocator.alloc || o->workers.run || o->memory_limit)
     return diag_set(d, TN_ERR_ARGUMENT,
                     "a context with a kernel cache of the caller's has the library's allocator and "
-                    "workers");
+                    "workers, and no limit on memory");
   tn_status s = caller_cache_enter(o->kernel_cache, o->threads, &c->registry, d);
   if (s == TN_OK) c->devices.cache = o->kernel_cache;
   return s;
@@ -130,7 +161,8 @@ static tn_status enter_cache(tn_context *c, const tn_open_desc *o, diag *d) {
     context's own if the context has its own memory or threads. */
 static tn_status open_registry(tn_context *c, const tn_open_desc *o, diag *d) {
   if (o->kernel_cache) return enter_cache(c, o, d);
-  bool is_own = c->devices.owns_registry = o->allocator.alloc || o->workers.run || o->threads;
+  bool is_own = c->devices.owns_registry =
+      o->allocator.alloc || o->workers.run || o->threads || o->memory_limit;
   const registry_desc own = {.mem = &c->mem, .threads = c->options.threads, .workers = c->workers};
   tn_status s = is_own ? registry_open(&c->registry, &own, d) : registry_global(&c->registry, d);
   return s == TN_OK && !kernel_cache_of(c->registry) ? TN_ERR_MEMORY : s;
@@ -179,6 +211,7 @@ static tn_context *new_context(const tn_open_desc *o) {
   c->mem = m;
   reentrancy_init(&c->entry.visits);
   callbacks_install(c, o); /* it owns the payloads from here on */
+  if (o->memory_limit) c->mem = memory_limit_begin(&c->limit, c->mem, o->memory_limit, sizeof *c);
   c->failures.no_memory = (failure){.count = 1, .status = TN_ERR_MEMORY, .text = "out of memory"};
   c->failures.busy =
       (failure){.count = 1,
@@ -188,6 +221,7 @@ static tn_context *new_context(const tn_open_desc *o) {
   c->scopes.innermost = c->scopes.floor.innermost = &c->scopes.root;
   c->states.pending_end = &c->states.pending;
   c->options.threads = o->threads;
+  c->options.compile_seconds = o->compile_seconds;
   c->math = o->math;
   atomic_init(&c->entry.n_concurrent, 0);
   atomic_init(&c->handles.deferred, NULL);
@@ -324,6 +358,9 @@ tn_context *tn_open(const tn_open_desc *desc) {
   if (o.threads < 0 || o.threads > THREAD_POOL_MAX)
     diag_set(&d, TN_ERR_ARGUMENT, "the number of threads is %d, not 0 to %d", (int)o.threads,
              THREAD_POOL_MAX);
+  if (!(o.compile_seconds >= 0 && o.compile_seconds <= 1e9))
+    diag_set(&d, TN_ERR_ARGUMENT, "the time to compile is %g seconds; it is from 0 to 1e9",
+             o.compile_seconds);
   if ((uint32_t)o.math > TN_MATH_FAST)
     diag_set(&d, TN_ERR_ARGUMENT, "the math mode is %d, which is not one of tn_math", (int)o.math);
   return open_context(&o, &from, &d);

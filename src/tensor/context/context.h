@@ -9,6 +9,7 @@
 #define TENON_TENSOR_CONTEXT_CONTEXT_H
 
 #include "base/hash_table.h"
+#include "base/memory_limit.h"
 #include "base/reentrancy.h"
 #include "base/thread.h"
 #include "compile/disk_cache.h"
@@ -131,11 +132,12 @@ typedef struct context_failures {
 /** Strings and numbers of the descriptor that the context was opened with; NULL: not set. */
 typedef struct context_options {
   char *device_name;
-  char *pair;          /* renderer and compiler */
-  char *cpu;           /* processor level that code is limited to */
-  char *dump_text;     /* dump_after_pass.h */
-  char *compiler_name; /* path or name of the C compiler */
-  int32_t threads;     /* 0: all cores */
+  char *pair;             /* renderer and compiler */
+  char *cpu;              /* processor level that code is limited to */
+  char *dump_text;        /* dump_after_pass.h */
+  char *compiler_name;    /* path or name of the C compiler */
+  int32_t threads;        /* 0: all cores */
+  double compile_seconds; /* 0: no limit */
 } context_options;
 
 /** Knowledge about devices and the host. */
@@ -188,8 +190,9 @@ typedef struct random_stream {
 
 struct tn_context {
   mem mem;
-  diag diag;   /* of the call at hand, and the ir's */
-  arena arena; /* of the call at hand */
+  memory_limit limit; /* of `mem`, where there is one */
+  diag diag;          /* of the call at hand, and the ir's */
+  arena arena;        /* of the call at hand */
   ir *ir;
   context_entry entry;
   context_failures failures;

@@ -14,5 +14,6 @@ executable_request context_executable_request(tn_context *c, const char *name,
                               .logger = &c->reports.logger,
                               .disk = c->disk,
                               .tuned = {.store = c->tuned},
+                              .stop = stop_after(c->options.compile_seconds),
                               .reports = &c->reports.lock};
 }

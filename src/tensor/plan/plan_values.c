@@ -2,6 +2,7 @@
    find more. Plans that exist stay right, as each is kept with all values that it was made for. One
    thread makes plans; others find theirs meanwhile. */
 #include "tensor/plan/plan_values.h"
+#include "base/stop.h"
 
 #include "base/thread.h"
 #include "tensor/plan/variant_table.h"
@@ -116,7 +117,7 @@ static void add_value(message_text *m, const plan_port *port, const plan_value *
 /** Adds the values that decide to the message of a failure. */
 static void explain_failure(const tn_plan *p, const plan_value values[], diag *d) {
   message_text m = {.n = 0};
-  if (d->status == TN_ERR_MEMORY || d->status == TN_ERR_CANCELLED) return;
+  if (stops_work(d->status)) return;
   for (size_t i = 0; i < p->ports.n_inputs; i++)
     if (values[i].data) add_value(&m, &p->ports.inputs[i], &values[i]);
   if (m.n) diag_set(d, d->status, "%.1400s%s", d->text, m.text);
@@ -187,7 +188,7 @@ static tn_status make_plan(tn_plan *p, const plan_value values[], bool *of_sizes
   int64_t first = k->n_made++ * NUMBERS_OF_PLAN;
   *of_sizes = false;
   tn_status s = k->late.make(k->late.user, p, values, false, first, deciding, d, out);
-  if (s != TN_OK && s != TN_ERR_MEMORY && s != TN_ERR_CANCELLED) {
+  if (s != TN_OK && !stops_work(s)) {
     diag_clear(d);
     *of_sizes = true;
     s = k->late.make(k->late.user, p, values, true, first, deciding, d, out);

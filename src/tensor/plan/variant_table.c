@@ -10,6 +10,7 @@
    takes no longer than running did. Kernels that a cache has count as compiled: how many variants
    there are depends on the runs, not on the cache. */
 #include "tensor/plan/variant_table.h"
+#include "base/stop.h"
 
 #include "target/machine.h"
 
@@ -192,7 +193,7 @@ static tn_status compile_for(tn_plan *p, const int64_t facts[], diag *d, plan_va
   choose_form_locked(p, facts, true, form);
   tn_status s = compile(p, form, facts, d, out);
   bool is_widened = !is_equal(p, form, facts);
-  if (s != TN_OK && s != TN_ERR_MEMORY && s != TN_ERR_CANCELLED && is_widened) {
+  if (s != TN_OK && !stops_work(s) && is_widened) {
     tn_status why = s;
     context_log(p->context, TN_LOG_WARNING, "plan %s cannot be compiled for sizes that vary: %s",
                 p->name, d->text);

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Tests models with functions of their own against ONNX Runtime: attributes that refer to those of
 a call and their defaults, inputs that a call leaves out, calls in calls and in bodies of loops,
-operator sets and overloads; and what of them is refused.
+operator sets and overloads; what of them is refused, and an expansion that would not end.
 
     test_functions.py BUILD
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -165,6 +166,24 @@ def check_refused(library, label, m, status, *words):
         check(label, e.status == status and all(w in e.message for w in words), e)
 
 
+def doubling(depth):
+    """A call that expands to 2 ** depth nodes: each function calls the one before twice."""
+    functions = [function("F0", "x", "y", [node("Neg", "x", "y")])]
+    for i in range(1, depth + 1):
+        before = [node(f"F{i - 1}", "x", "t", DOMAIN), node(f"F{i - 1}", "t", "y", DOMAIN)]
+        functions.append(function(f"F{i}", "x", "y", before))
+    return model([node(f"F{depth}", "x", "y", DOMAIN, name="first")], functions)
+
+
+def check_time(folder):
+    os.environ["TENON_COMPILE_SECONDS"] = "0.2"
+    library = Library(folder)
+    check_refused(library, "functions that expand without end", doubling(40), "ERR_TIMEOUT",
+                  "'first'", "F1 node '", "longer than 0.2 s (compile_seconds")
+    check("tn_close", library.close() == 0)
+    del os.environ["TENON_COMPILE_SECONDS"]
+
+
 def main(folder):
     library = Library(folder)
     for label, m in MODELS.items():
@@ -174,7 +193,8 @@ def main(folder):
     for label, case in REFUSED.items():
         check_refused(library, label, *case)
     check("tn_close", library.close() == 0)
-    return check.end(15)
+    check_time(folder)
+    return check.end(17)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,20 @@
+/* A limit on the memory that an allocator gives in all: a request beyond it fails before it
+   reaches the allocator, which might promise memory that the machine does not have. */
+#ifndef TENON_BASE_MEMORY_LIMIT_H
+#define TENON_BASE_MEMORY_LIMIT_H
+
+#include "base/mem.h"
+
+#include <stdatomic.h>
+
+typedef struct memory_limit {
+  mem inner;
+  uint64_t most; /* bytes */
+  _Atomic uint64_t used;
+} memory_limit;
+
+/** The allocator `inner` with a limit; `used` bytes of it are in use already. `l` must outlive all
+    requests, but it may be part of the last block that is released. */
+mem memory_limit_begin(memory_limit *l, mem inner, uint64_t most, uint64_t used);
+
+#endif
