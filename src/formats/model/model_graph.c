@@ -120,7 +120,8 @@ static tn_status open_weight_buffer(model_import *j, const onnx_tensor *t, tn_bu
 static const node *add_weight(void *user, const onnx_tensor *t, dtype type, size_t rank,
                               const node *const dims[]) {
   model_import *j = user;
-  model_buffer made = {.tensor = is_apart(j, t) ? NULL : t};
+  bool is_of_file = !j->request->copies_weights && !is_apart(j, t);
+  model_buffer made = {.tensor = is_of_file ? t : NULL};
   const node *n = make_buffer(j, made, type, rank, dims);
   if (open_weight_buffer(j, t, &j->made.at[j->made.n - 1].memory) == TN_OK) return n;
   j->made.at[j->made.n - 1].memory = NULL;

@@ -37,7 +37,7 @@ void model_file_release(model_file *m); /* of NULL: no effect */
 typedef struct model_buffer {
   const char *input;         /* name of the input; NULL: a weight */
   tn_buffer *memory;         /* of a weight */
-  const onnx_tensor *tensor; /* of a weight */
+  const onnx_tensor *tensor; /* of a weight whose data stays in the file */
 } model_buffer;
 
 /** An imported graph. Nodes are only read, so any number of threads uses it. */

@@ -678,7 +678,8 @@ def check_network(library, folder):
 
 def check_cut(library, folder):
     """Cuts files of loaded models: weights that kernels read as they are, or packed, are read where
-    they are first used, and an error if they are not there any more."""
+    they are first used, and an error if they are not there any more; those of a model that was
+    copied are there."""
     rng = np.random.default_rng(3)
     table = rng.standard_normal((600, 64)).astype(np.float32)
     weight = rng.standard_normal((64, 600)).astype(np.float32)
@@ -716,6 +717,12 @@ def check_cut(library, folder):
             close = np.allclose(binding.run({"i": at})["y"], expected[name], rtol=1e-4, atol=1e-4)
             check(f"{what}, cut after running", close)
             binding.free()
+            loaded.free()
+            cut.write_bytes(contents)
+            loaded = library.load(path, copy=True)
+            os.truncate(cut, 0)
+            close = np.allclose(loaded.run({"i": at})["y"], expected[name], rtol=1e-4, atol=1e-4)
+            check(f"{what}, copied and cut", close)
             loaded.free()
 
 
