@@ -7,6 +7,7 @@
 #include "device/memory/buffer_resize.h"
 #include "device/memory/span.h"
 #include "ir/core/var_names.h"
+#include "ir/index/item_bounds.h"
 
 /* Opening. */
 
@@ -126,16 +127,6 @@ void execution_forget_items(struct execution *e) {
   if (e->p->n_items) e->values.is_evaluated = false;
 }
 
-/** Says that an element does not fit, with the tensor's name and both bounds. */
-static tn_status refuse_item(const struct execution *e, const executable_item *item, int64_t value,
-                             int64_t most, diag *d) {
-  return diag_set(d, TN_ERR_SHAPE,
-                  "%s: a size is %lld, an element of %s%.200s%s; from %lld to %lld "
-                  "can be",
-                  e->p->name, (long long)value, *item->name ? "'" : "a tensor", item->name,
-                  *item->name ? "'" : "", (long long)item->min, (long long)most);
-}
-
 static tn_status read_item(struct execution *e, const executable_item *item, diag *d) {
   const tn_program_var *v = &e->p->vars[item->var];
   const tn_span *span = &e->memory.spans[item->buffer];
@@ -146,7 +137,7 @@ static tn_status read_item(struct execution *e, const executable_item *item, dia
   tn_status s = span_read(span, DT_I64, DT_I64, &value, 1, d);
   if (s != TN_OK) return s;
   if (value < item->min || value < v->min || value > v->max)
-    return refuse_item(e, item, value, v->max, d);
+    return item_refuse(e->p->name, item->name, value, item->min, v->max, d);
   e->values.vars[item->var] = value;
   e->values.is_evaluated = false;
   return TN_OK;
@@ -163,7 +154,7 @@ tn_status execution_read_items(struct execution *e, size_t segment, diag *d) {
     int64_t value = e->values.vars[item->var], most = e->values.sizes[item->most];
     bool is_read =
         item->segment == segment && !executable_skips(p, item->writer, e->segment, e->values.sizes);
-    if (is_read && value > most) s = refuse_item(e, item, value, most, d);
+    if (is_read && value > most) s = item_refuse(e->p->name, item->name, value, item->min, most, d);
   }
   return s;
 }

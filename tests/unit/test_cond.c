@@ -139,7 +139,7 @@ static void sides_have_sizes_of_their_own(void **state) {
     give_x(b, N, in);
     if (taken && positive > 4) {
       assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
-      check_text(tn_binding_message(b), "from 0 to 4 can be");
+      check_text(tn_binding_message(b), "it must be from 0 to 4");
       continue;
     }
     size_t size = taken ? positive : N;

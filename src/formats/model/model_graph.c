@@ -162,16 +162,31 @@ static void add_ports(model_import *j) {
 /* Labels of graph nodes: the name of the file's node that computes them, or its operator's. Names
    of the file's values are not used, as exporters often number them. */
 
-/** Labels the value of a node's output if it is live and not labelled yet: an operator such as
-    Identity returns the value of an earlier node. `live`: the outputs' dependences → their
-   producer, NULL before they are labelled. */
-static void add_label(model_import *j, const onnx_node *producer, const char *output, map *live) {
+/** Labels a value if it is live and not labelled yet: an operator such as Identity returns the
+   value of an earlier node. `live`: the outputs' dependences → their producer, NULL before they are
+    labelled. */
+static void add_label(model_import *j, const onnx_node *producer, const node *value, map *live) {
   model_graph *g = j->g;
-  const importer_value *x = *output ? string_map_get(&j->importer.values, output) : NULL;
-  if (!x || !map_has(live, x->v.node) || map_get(live, x->v.node)) return;
-  map_set(&j->work, live, x->v.node, (void *)producer);
-  j->nodes[g->n_inputs + g->n_outputs + g->n_labels] = x->v.node;
+  if (!map_has(live, value) || map_get(live, value)) return;
+  map_set(&j->work, live, value, (void *)producer);
+  j->nodes[g->n_inputs + g->n_outputs + g->n_labels] = value;
   g->labels[g->n_labels++].text = *producer->name ? producer->name : producer->op_type;
+}
+
+static bool is_index(const node *n, void *user) {
+  (void)user;
+  return n->dtype == DT_INDEX;
+}
+
+/** Labels the value of a node's output, and those whose elements are its sizes. */
+static void add_labels_of_output(model_import *j, const onnx_node *producer, const char *output,
+                                 map *live) {
+  const importer_value *x = *output ? string_map_get(&j->importer.values, output) : NULL;
+  if (!x) return;
+  add_label(j, producer, x->v.node, live);
+  node_list sizes = topo_sort(&j->work, x->v.node->dims, x->v.node->rank, is_index, NULL);
+  for (size_t i = 0; i < sizes.n; i++)
+    if (sizes.at[i]->op == OP_ITEM) add_label(j, producer, sizes.at[i]->src[0], live);
 }
 
 /** Removes the longest prefix "a/b/" that all labels with a slash share. */
@@ -195,7 +210,10 @@ static void add_labels(model_import *j) {
   size_t n = 0, ports = g->n_inputs + g->n_outputs;
   node_list order = topo_sort(&j->work, j->nodes + g->n_inputs, g->n_outputs, NULL, NULL);
   map live = {0};
-  for (size_t i = 0; i < order.n; i++) map_set(&j->work, &live, order.at[i], NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    map_set(&j->work, &live, order.at[i], NULL);
+    n += order.at[i]->op == OP_ITEM;
+  }
   for (size_t i = 0; i < nodes->n; i++) n += nodes->at[i].outputs.n;
   g->labels = arena_calloc(g->arena, n + 1, sizeof *g->labels);
   const node **roots = arena_alloc(&j->work, (ports + n + 1) * sizeof *roots);
@@ -203,7 +221,7 @@ static void add_labels(model_import *j) {
   j->nodes = roots;
   for (size_t i = 0; i < nodes->n; i++)
     for (size_t k = 0; k < nodes->at[i].outputs.n; k++)
-      add_label(j, &nodes->at[i], nodes->at[i].outputs.at[k], &live);
+      add_labels_of_output(j, &nodes->at[i], nodes->at[i].outputs.at[k], &live);
   drop_common_prefix(g);
 }
 

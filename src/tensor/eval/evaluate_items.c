@@ -7,6 +7,7 @@
 #include "ir/core/topo_sort.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
+#include "ir/index/item_bounds.h"
 #include "tensor/eval/evaluate.h"
 #include "tensor/eval/substitute_values.h"
 #include "tensor/state/graph_input.h"
@@ -109,9 +110,9 @@ const node *evaluated_item(tn_context *c, const node *item, const node *most) {
   if (buffer_span(graph_input_of(c, buffer)->memory, &span, &c->diag) != TN_OK ||
       span_read(&span, DT_I64, DT_I64, &value, 1, &c->diag) != TN_OK)
     diag_rethrow(&c->diag);
-  if (value < item->ints[0] || value > node_int(most))
-    diag_raise(&c->diag, TN_ERR_SHAPE,
-               "a size is %lld, an element of a tensor; from %lld to %lld can be", (long long)value,
-               (long long)item->ints[0], (long long)node_int(most));
+  if (value < item->ints[0] || value > node_int(most)) {
+    item_refuse(NULL, "", value, item->ints[0], node_int(most), &c->diag);
+    diag_rethrow(&c->diag);
+  }
   return ix_const(c->ir, value);
 }

@@ -1,11 +1,12 @@
-/* Implements checks of computed sizes: an ITEM of its own that is −1, outside of its bounds, where
-   sizes do not fit. A tensor whose axis has the checked size reads another one only up to that, so
+/* Implements checks of computed sizes: an ITEM of its own that is outside of its bounds where sizes
+   do not fit. A tensor whose axis has the checked size reads another one only up to that, so
    that each step which relies on the check waits for it. */
 #include "tensor/ops/computed_sizes.h"
 
 #include "ir/core/topo_sort.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
+#include "ir/index/item_bounds.h"
 
 static bool is_index(const node *n, void *user) {
   (void)user;
@@ -30,7 +31,7 @@ const node *size_checked(builder *b, const node *size, const node *rest, const n
   ir *g = b->ir;
   const node *number = number_of(b, size);
   const node *fits = ir_op2(g, OP_EQ, number_of(b, ix_mul(g, size, rest)), number_of(b, whole));
-  const node *checked = ir_op3(g, OP_WHERE, fits, number, ir_const_int(g, DT_I64, -1));
+  const node *checked = ir_op3(g, OP_WHERE, fits, number, ir_const_int(g, DT_I64, ITEM_UNFIT));
   return ir_item(g, checked, NULL, 0, size);
 }
 

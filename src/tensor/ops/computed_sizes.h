@@ -8,7 +8,7 @@
 /** True if a run computes a size: an ITEM is in it. */
 bool size_is_computed(builder *b, const node *size);
 
-/** A size that a run checks: it is refused as −1 unless `whole` is `size` · `rest`. */
+/** A size that a run checks: it is refused unless `whole` is `size` · `rest`. */
 const node *size_checked(builder *b, const node *size, const node *rest, const node *whole);
 
 /** The size for two axes that must be equally long: x or y if they are known to be equal, else, if
