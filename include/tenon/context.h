@@ -227,8 +227,9 @@ TN_API tn_status tn_close(tn_context *context);
 
 /** The message of the last failure: the op, the shapes and the label, in one or more lines without
     a final newline; "" before any. Threads that use the context in turn share the message of the
-    calls on it. The failure of a thread that binds or compiles a plan or a model, or runs a
-    binding, is the message of that thread alone, until one of its own calls on the context fails.
+    calls on it. The failure of a thread that binds or compiles a plan or a model is the
+    message of that thread alone, until one of its own calls on the context fails. Failures of a
+    binding's functions have the message of tn_binding_message.
     The text is valid until the calling thread's next failure on the context, or that of a thread
     which uses the context after it. Never NULL: for a NULL context it says that there is none. Any
     thread. */
