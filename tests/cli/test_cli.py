@@ -1594,6 +1594,31 @@ class Run(Case):
             self.assertIn("is no list of elements", tenon("run", path, f"--input=s={wrong}",
                                                           status=2).stderr)
 
+    def test_strings(self):
+        path = self.file("strings.onnx")
+        model(path, [helper.make_node("StringConcat", ["a", "b"], ["c"])],
+              [value("a", TensorProto.STRING, ["n"]), value("b", TensorProto.STRING, ["n"])],
+              [value("c", TensorProto.STRING, ["n"])], opset=20)
+        self.assertIn("a  string [n]\n", tenon("inspect", path).stdout)
+        given = ['--input=a=["x, ", "é"]', r'--input=b=["\"y\\", "]"]']
+        self.assertEqual(tenon("run", path, *given).stdout,
+                         'c: string [2]\n  "x, \\"y\\\\" "é]"\n')
+        done = json.loads(tenon("run", path, *given, "--json").stdout)
+        self.assertEqual([done["outputs"][0][k] for k in ("type", "min", "first")],
+                         ["string", None, ['x, "y\\', "é]"]])
+        self.assertIn("c       string [2]", tenon("check", path, *given).stdout)
+        self.assertIn('  "" ""', tenon("run", path, "--input=a=2").stdout)
+        for says, status, wrong in (
+                ("are strings: give them in quotes", 2, ["--input=a=[1]"]),
+                ("are strings: give them in quotes", 2, ['--input=a=["x", 1]']),
+                ("is no list of elements", 2, ['--input=a=["x]']),
+                ("are not read from files", 2, [f"--input=a={self.array('a.npy', np.zeros(2))}"]),
+                ("not written to files", 1, [f"--output=c={self.file('c.npy')}"])):
+            self.assertIn(says, tenon("run", path, *wrong, status=status).stderr)
+        self.assertIn("are no strings, but f32",
+                      tenon("run", self.copy(TensorProto.FLOAT, [1]), '--input=x=["a"]',
+                            status=2).stderr)
+
     def test_storage_types(self):
         path = self.copy(TensorProto.INT4, [3])
         file = self.array("x.npy", np.array([1, 15, 7], np.uint8))   # 1, -1, 7

@@ -8,6 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
+/** Numbers the strings of two arrays, which are of two models, anew: an element of `computed` is 1
+    where it differs from that of `interpreted`, which is 0. */
+static void compare_strings(const host_array *computed, const host_array *interpreted) {
+  int64_t *of = computed->data, *expected = interpreted->data;
+  for (size_t i = 0; i < computed->elements; i++) {
+    of[i] = strcmp(computed->strings[i], interpreted->strings[i]) != 0;
+    expected[i] = 0;
+  }
+}
+
 checked_value check_value(const checked_model *m, const char *name, const host_array *computed,
                           const host_array *interpreted) {
   checked_value v = {.name = name,
@@ -16,6 +26,7 @@ checked_value check_value(const checked_model *m, const char *name, const host_a
                      .has_same_type = host_array_is_like(computed, interpreted)};
   double tolerance = value_tolerance(interpreted->dtype);
   if (tolerance > 0 && m->tolerance >= 0) tolerance = m->tolerance;
+  if (v.has_same_type && computed->strings) compare_strings(computed, interpreted);
   if (v.has_same_type)
     v.difference = compare_values(&m->c->arena, computed->dtype, computed->data, interpreted->data,
                                   computed->elements, tolerance);

@@ -83,6 +83,26 @@ host_array host_array_read_output(command *c, tn_binding *b, size_t i, const cha
   return a;
 }
 
+/* Strings. */
+
+void host_array_find_strings(command *c, host_array *a, const tn_model *m) {
+  const int64_t *numbers = a->data;
+  a->strings = arena_alloc(&c->arena, (a->elements + 1) * sizeof *a->strings);
+  for (size_t i = 0; i < a->elements; i++) {
+    const char *text = tn_model_string(m, numbers[i], NULL);
+    if (!text)
+      diag_raise(&c->diag, TN_ERR_INTERNAL, "%lld is no string's number", (long long)numbers[i]);
+    a->strings[i] = arena_printf(&c->arena, "%s", text);
+  }
+}
+
+void host_array_number_strings(command *c, const host_array *a, tn_model *m) {
+  int64_t *numbers = a->data;
+  for (size_t i = 0; a->strings && i < a->elements; i++)
+    command_check_status(
+        c, tn_model_string_number(m, a->strings[i], strlen(a->strings[i]), &numbers[i]));
+}
+
 /* Files. */
 
 host_array host_array_load(command *c, const char *path, tn_file_format format, tn_dtype expected) {
@@ -181,7 +201,7 @@ host_array_summary host_array_summarise(const host_array *a) {
   tn_dtype_kind kind = tn_dtype_kind_of(a->dtype);
   number least = {0}, greatest = {0};
   double sum = 0;
-  for (size_t i = 0; i < a->elements; i++) {
+  for (size_t i = 0; i < a->elements && !a->strings; i++) {
     number x = {.value = host_array_value(a, i)};
     s.nans += isnan(x.value);
     if (isnan(x.value)) continue;
@@ -196,16 +216,22 @@ host_array_summary host_array_summarise(const host_array *a) {
       s.greatest = i;
     }
   }
-  s.mean = a->elements > s.nans ? sum / (double)(a->elements - s.nans) : NAN;
+  s.mean = a->elements > s.nans && !a->strings ? sum / (double)(a->elements - s.nans) : NAN;
   return s;
 }
 
+const char *host_array_type_name(const host_array *a) {
+  return a->strings ? "string" : tn_dtype_name(a->dtype);
+}
+
 const char *host_array_type_text(command *c, const host_array *a) {
-  return tensor_type_text(c, a->dtype, (size_t)a->shape.rank, a->shape.size, NULL);
+  const char *text = tensor_type_text(c, a->dtype, (size_t)a->shape.rank, a->shape.size, NULL);
+  return a->strings ? arena_printf(&c->arena, "%s%s", host_array_type_name(a), strchr(text, ' '))
+                    : text;
 }
 
 bool host_array_is_like(const host_array *a, const host_array *b) {
-  bool same = a->dtype == b->dtype && a->shape.rank == b->shape.rank;
+  bool same = a->dtype == b->dtype && !a->strings == !b->strings && a->shape.rank == b->shape.rank;
   for (int32_t i = 0; same && i < a->shape.rank; i++) same = a->shape.size[i] == b->shape.size[i];
   return same;
 }
@@ -220,7 +246,15 @@ const char *host_array_index_text(command *c, const host_array *a, size_t i) {
   return arena_printf(&c->arena, "[%s]", str_text(&s));
 }
 
+/** A string in quotes, as --input takes it. */
+static const char *quoted_text(arena *a, const char *text) {
+  str s = str_new(a);
+  for (; *text; text++) str_addf(&s, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
+  return arena_printf(a, "\"%s\"", text_escape(a, str_text(&s)));
+}
+
 const char *host_array_element_text(command *c, const host_array *a, size_t i) {
+  if (a->strings) return quoted_text(&c->arena, a->strings[i]);
   switch (tn_dtype_kind_of(a->dtype)) {
   case TN_KIND_BOOL: return integer_element(a, i) ? "true" : "false";
   case TN_KIND_FLOAT: return text_number(&c->arena, host_array_value(a, i));
@@ -229,7 +263,8 @@ const char *host_array_element_text(command *c, const host_array *a, size_t i) {
   }
 }
 
-json_t *host_array_element_json(const host_array *a, size_t i) {
+json_t *host_array_element_json(command *c, const host_array *a, size_t i) {
+  if (a->strings) return text_json(&c->arena, a->strings[i]);
   tn_dtype_kind kind = tn_dtype_kind_of(a->dtype);
   if (kind == TN_KIND_FLOAT) return text_json_float(host_array_value(a, i));
   uint64_t bits = integer_element(a, i);

@@ -78,6 +78,7 @@ typedef struct input_spec {
   const char *file; /* NULL: elements or a fill */
   const char *text; /* of a list of elements; NULL: there is none */
   const double *elements;
+  const char **strings; /* elements in quotes, NULL for others; NULL: there are none */
   fill_kind fill;
   bool has_shape;
   tn_shape shape;
@@ -113,20 +114,39 @@ static bool resembles_shape(const char *text) {
 /** Elements as "[[1, 2], [3, 4]]" gives them. */
 typedef struct element_list {
   VEC(double) at;
+  VEC(const char *) strings; /* NULL: a number */
+  bool has_strings;
   tn_shape shape;
 } element_list;
 
 static const char *skip_spaces(const char *text) { return text + strspn(text, " "); }
 
+/** Parses a string in quotes, in which \\ keeps the next byte; returns the text behind it, NULL:
+   the second quote is missing. */
+static const char *parse_string(command *c, const char *text, element_list *l) {
+  char *to = arena_alloc(&c->arena, strlen(text));
+  vec_push(&c->arena, &l->at, 0);
+  vec_push(&c->arena, &l->strings, to);
+  l->has_strings = true;
+  for (text++; *text && *text != '"'; text++) {
+    if (*text == '\\' && text[1]) text++;
+    *to++ = *text;
+  }
+  *to = 0;
+  return *text ? text + 1 : NULL;
+}
+
 /** Parses an element; returns the text behind it, NULL: there is none. */
 static const char *parse_element(command *c, const char *text, element_list *l) {
   char *end;
+  if (*text == '"') return parse_string(c, text, l);
   double value = strtod(text, &end);
   for (int truth = 0; truth < 2; truth++) {
     size_t n = strlen(truth ? "true" : "false");
     if (!strncmp(text, truth ? "true" : "false", n)) value = truth, end = (char *)text + n;
   }
   vec_push(&c->arena, &l->at, value);
+  vec_push(&c->arena, &l->strings, NULL);
   return end == text ? NULL : end;
 }
 
@@ -152,8 +172,13 @@ static input_spec parse_elements(command *c, const char *text) {
   element_list *l = arena_calloc(&c->arena, 1, sizeof *l);
   const char *end = parse_list(c, text, 0, l);
   if (!end || *end)
-    command_usage_error(c, "--input: \"%s\" is no list of elements, as [3, 4] or [[1], [2]]", text);
-  return (input_spec){.text = text, .elements = l->at.at, .has_shape = true, .shape = l->shape};
+    command_usage_error(
+        c, "--input: \"%s\" is no list of elements, as [3, 4], [[1], [2]] or [\"a\", \"b\"]", text);
+  return (input_spec){.text = text,
+                      .elements = l->at.at,
+                      .strings = l->has_strings ? l->strings.at : NULL,
+                      .has_shape = true,
+                      .shape = l->shape};
 }
 
 /** Refuses a text that names no file and may be a mistyped fill. */
@@ -229,6 +254,7 @@ static const size_value *find_known(const size_values *sizes, const tn_port *por
 /** The creation of a model's inputs. */
 typedef struct input_builder {
   command *c;
+  tn_model *model;
   port_list ports;
   input_spec *specs;       /* by input */
   size_values sizes;       /* from the inputs with a shape or file */
@@ -255,6 +281,11 @@ static void add_input(input_builder *k, const char *text) {
   model_input in = {.name = port->name, .from = from, .file = o.file};
   bool is_scalar = o.text && !port->type.shape.rank && o.shape.rank == 1 && o.shape.size[0] == 1;
   if (is_scalar) k->specs[i].shape = TN_SCALAR;
+  if (o.file && port->is_string)
+    command_usage_error(k->c,
+                        "--input: strings are not read from files; list them, as "
+                        "'%s=[\"a\", \"b\"]'",
+                        port->name);
   if (o.file) in.value = host_array_load(k->c, o.file, TN_FILE_NPY, port->type.dtype);
   vec_push(&k->c->arena, &k->inputs, in);
   if (o.file || o.has_shape) record_sizes(k, port, o.file ? &in.value.shape : &o.shape);
@@ -299,11 +330,37 @@ static void set_elements(host_array *a, const double elements[]) {
     tn_element_set(a->dtype, (char *)a->data + i * size, elements[i]);
 }
 
+/** Raises if a list has strings and the input has none, or the other way round. */
+static void check_strings(input_builder *k, size_t i) {
+  const input_spec *o = &k->specs[i];
+  const tn_port *port = &k->ports.at[i];
+  size_t elements = k->inputs.at[i].value.elements, n = 0;
+  for (size_t e = 0; o->strings && e < elements; e++) n += o->strings[e] != NULL;
+  if (n == (port->is_string ? elements : 0)) return;
+  if (port->is_string)
+    command_usage_error(k->c,
+                        "--input: the elements of %s are strings: give them in quotes, as "
+                        "'%s=[\"a\", \"b\"]'",
+                        port->name, port->name);
+  command_usage_error(k->c, "--input: the elements of %s are no strings, but %s", port->name,
+                      tn_dtype_name(port->type.dtype));
+}
+
 static void fill_input(input_builder *k, size_t i, uint64_t *seed) {
   model_input *in = &k->inputs.at[i];
+  const tn_port *port = &k->ports.at[i];
   if (in->file) return;
   in->value = host_array_alloc(k->c, in->name, in->value.dtype, in->value.shape);
-  if (k->specs[i].text)
+  if (k->specs[i].text) check_strings(k, i);
+  if (port->is_string && !k->specs[i].text) {
+    in->value.strings = arena_alloc(&k->c->arena, (in->value.elements + 1) * sizeof(char *));
+    for (size_t e = 0; e < in->value.elements; e++) in->value.strings[e] = "";
+  } else if (port->is_string) {
+    in->value.strings = k->specs[i].strings;
+  }
+  if (port->is_string)
+    host_array_number_strings(k->c, &in->value, k->model);
+  else if (k->specs[i].text)
     set_elements(&in->value, k->specs[i].elements);
   else
     host_array_fill(&in->value, k->specs[i].fill, seed);
@@ -317,9 +374,8 @@ static void check_standard_input(command *c, const char *const values[], size_t 
                         "standard input (-) can be read only once, as the model or as one input");
 }
 
-model_inputs model_inputs_make(command *c, const tn_model *m, const option_list *entries,
-                               uint64_t seed) {
-  input_builder k = {.c = c, .ports = list_ports(c, m, TN_PORT_INPUT)};
+model_inputs model_inputs_make(command *c, tn_model *m, const option_list *entries, uint64_t seed) {
+  input_builder k = {.c = c, .model = m, .ports = list_ports(c, m, TN_PORT_INPUT)};
   size_t n = k.ports.n;
   const char *const *values = model_inputs_match_ports(c, "input", entries, m, TN_PORT_INPUT);
   check_standard_input(c, values, n);

@@ -9,7 +9,8 @@
 #define INPUT_OPTION_VALUE "NAME=VALUE"
 #define INPUT_OPTION_HELP                                                          \
   "set input NAME to a .npy file (- is standard input), its elements ([2, 3] or\n" \
-  "[[1], [2]]; [5] is a scalar too), a fill (random, ones, zeros), a shape\n"      \
+  "[[1], [2]]; [5] is a scalar too; strings in double quotes: [\"a\", \"b\"]),\n"  \
+  "a fill (random, ones, zeros), a shape\n"                                        \
   "(4x3x224x224; 4 is a list of four) or both (ones:4x3x224); other inputs are\n"  \
   "random; their varying sizes follow from the other inputs, or else are the\n"    \
   "smallest allowed, at least 1; a model that cannot be loaded for all sizes is\n" \
@@ -45,8 +46,7 @@ tn_status model_inputs_load_sized(command *c, tn_model_desc *desc, const option_
 
 /** Creates an array for every input of a model, in its order, of a shape that fits the model;
    prints chosen sizes as a note on standard error. */
-model_inputs model_inputs_make(command *c, const tn_model *m, const option_list *entries,
-                               uint64_t seed);
+model_inputs model_inputs_make(command *c, tn_model *m, const option_list *entries, uint64_t seed);
 
 /** Raises TN_ERR_SHAPE if the shapes of inputs do not fit the model, before it is compiled. */
 void model_inputs_check_shapes(command *c, const model_inputs *in, const tn_model *m);

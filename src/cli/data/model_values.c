@@ -80,11 +80,12 @@ void model_values_add_inputs(command *c, const model_inputs *in, value_map *to) 
     string_map_set(&c->arena, to, arena_printf(&c->arena, "%s", in->at[i].name), &in->at[i].value);
 }
 
-static void bind_inputs(command *c, const tn_model *m, tn_binding *b, const value_map *inputs) {
+static void bind_inputs(command *c, tn_model *m, tn_binding *b, const value_map *inputs) {
   tn_port port = TN_PORT_INIT;
   for (size_t i = 0; tn_model_port(m, TN_PORT_INPUT, i, &port) == TN_OK; i++) {
     const host_array *v = string_map_get(inputs, port.name);
     if (!v) diag_raise(&c->diag, TN_ERR_INTERNAL, "there is no value for input %s", port.name);
+    host_array_number_strings(c, v, m);
     command_check_binding(c, tn_binding_input_at(b, i, v->shape, v->dtype, v->data, v->bytes), b);
   }
 }
@@ -95,6 +96,7 @@ static void read_outputs(command *c, const tn_model *m, tn_binding *b, value_map
     const char *name = arena_printf(&c->arena, "%s", port.name);
     host_array *v = arena_alloc(&c->arena, sizeof *v);
     *v = host_array_read_output(c, b, i, name);
+    if (port.is_string) host_array_find_strings(c, v, m);
     string_map_set(&c->arena, outputs, name, v);
   }
 }

@@ -91,11 +91,14 @@ static void list_ports(inspection *x, tn_port_kind kind, inspected_ports *to) {
                               .is_weight = p.is_weight});
 }
 
+enum { STRING_OF_ONNX = 8 }; /* the number of the element type */
+
 /** True if a model's port agrees with its declaration; unknown sizes and types agree with any. */
 static bool fits_declaration(const tn_declared_port *p, const tn_port *port) {
   const tn_shape *shape = &port->type.shape;
   if (!p->is_tensor) return true;
-  if (p->dtype && p->dtype != (int32_t)port->type.dtype) return false;
+  if (p->dtype && p->dtype != (port->is_string ? STRING_OF_ONNX : (int32_t)port->type.dtype))
+    return false;
   if (p->rank < 0) return true;
   bool fits = p->rank == shape->rank;
   for (int32_t i = 0; fits && i < shape->rank; i++)
@@ -142,7 +145,7 @@ static void correct_ports(inspection *x, const tn_model *m, tn_port_kind kind,
     to->is_deciding = port.is_deciding;
     if (!fits_declaration(&declared, &port)) {
       to->declared = declared.type;
-      to->dtype = tn_dtype_name(port.type.dtype);
+      to->dtype = port.is_string ? "string" : tn_dtype_name(port.type.dtype);
       copy_sizes(x, to, &port, false);
     } else if (x->desc.n_sizes && port.type.shape.rank == declared.rank) {
       copy_sizes(x, to, &port, true);

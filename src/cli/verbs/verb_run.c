@@ -79,8 +79,13 @@ typedef struct result {
 
 typedef VEC(result) results;
 
-static result read_result(command *c, tn_binding *b, size_t i, const char *name, const char *file) {
+static result read_result(command *c, const tn_model *m, tn_binding *b, size_t i,
+                          const char *file) {
+  tn_port port = TN_PORT_INIT;
+  tn_model_port(m, TN_PORT_OUTPUT, i, &port);
+  const char *name = port.name;
   result r = {.name = name, .file = file, .value = host_array_read_output(c, b, i, name)};
+  if (port.is_string) host_array_find_strings(c, &r.value, m);
   r.summary = host_array_summarise(&r.value);
   return r;
 }
@@ -90,7 +95,7 @@ static results read_results(command *c, const tn_model *m, tn_binding *b,
   results all = {0};
   tn_port port = TN_PORT_INIT;
   for (size_t i = 0; tn_model_port(m, TN_PORT_OUTPUT, i, &port) == TN_OK; i++)
-    vec_push(&c->arena, &all, read_result(c, b, i, port.name, files[i]));
+    vec_push(&c->arena, &all, read_result(c, m, b, i, files[i]));
   return all;
 }
 
@@ -130,8 +135,8 @@ static json_t *json_shape(const host_array *a) {
   return shape;
 }
 
-static json_t *json_element_at(const host_array *a, size_t i) {
-  return i == SIZE_MAX ? json_null() : host_array_element_json(a, i);
+static json_t *json_element_at(command *c, const host_array *a, size_t i) {
+  return i == SIZE_MAX ? json_null() : host_array_element_json(c, a, i);
 }
 
 static json_t *json_mean(double mean) { return isnan(mean) ? json_null() : text_json_float(mean); }
@@ -140,18 +145,18 @@ static json_t *json_result(command *c, const result *r) {
   const host_array *a = &r->value;
   json_t *first = json_array();
   for (size_t i = 0; i < a->elements && i < FIRST_SHOWN; i++)
-    json_array_append_new(first, host_array_element_json(a, i));
+    json_array_append_new(first, host_array_element_json(c, a, i));
   return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "name",
-                   text_json(&c->arena, r->name), "type", tn_dtype_name(a->dtype), "shape",
-                   json_shape(a), "min", json_element_at(a, r->summary.least), "max",
-                   json_element_at(a, r->summary.greatest), "mean", json_mean(r->summary.mean),
+                   text_json(&c->arena, r->name), "type", host_array_type_name(a), "shape",
+                   json_shape(a), "min", json_element_at(c, a, r->summary.least), "max",
+                   json_element_at(c, a, r->summary.greatest), "mean", json_mean(r->summary.mean),
                    "nans", (json_int_t)r->summary.nans, "first", first, "file",
                    text_json(&c->arena, r->file));
 }
 
 static json_t *json_input(command *c, const model_input *in) {
   return json_pack("{s:o, s:s, s:o, s:o}", "name", text_json(&c->arena, in->name), "type",
-                   tn_dtype_name(in->value.dtype), "shape", json_shape(&in->value), "from",
+                   host_array_type_name(&in->value), "shape", json_shape(&in->value), "from",
                    text_json(&c->arena, in->from));
 }
 
@@ -197,10 +202,15 @@ static void add_trace(file_set *f, const char *file) {
   file_conflicts_add_target(f, "trace", file);
 }
 
-static size_t count_outputs(const tn_model *m) {
+/** Counts the outputs; raises for one of strings that is to be written. */
+static size_t count_outputs(command *c, const tn_model *m, const char *const files[]) {
   tn_port port = TN_PORT_INIT;
+  const char *folder = ((const run_options *)c->options)->output_dir;
   size_t n = 0;
-  while (tn_model_port(m, TN_PORT_OUTPUT, n, &port) == TN_OK) n++;
+  for (; tn_model_port(m, TN_PORT_OUTPUT, n, &port) == TN_OK; n++)
+    if (port.is_string && (files[n] || folder))
+      diag_raise(&c->diag, TN_ERR_UNSUPPORTED,
+                 "output %s has strings, which are not written to files, only printed", port.name);
   return n;
 }
 
@@ -210,7 +220,7 @@ static const char *const *find_output_files(file_set *f, const tn_model *m) {
   const char *const *outputs =
       model_inputs_match_ports(f->c, "output", &o->output, m, TN_PORT_OUTPUT);
   add_printed(f, o);
-  size_t n = count_outputs(m);
+  size_t n = count_outputs(f->c, m, outputs);
   for (size_t i = 0; i < n; i++)
     if (outputs[i]) add_output(f, outputs[i]);
   if (o->output_dir) add_folder(f, n, o->output_dir);
@@ -232,7 +242,7 @@ static void check_options(command *c) {
     command_usage_error(c, "--rtol and --atol require --check");
 }
 
-static model_inputs make_inputs(command *c, const tn_model *m) {
+static model_inputs make_inputs(command *c, tn_model *m) {
   const run_options *o = c->options;
   return o->input_dir ? onnx_test_set_read(c, o->input_dir, m, TN_PORT_INPUT)
                       : model_inputs_make(c, m, &o->input, o->seed);
@@ -319,10 +329,11 @@ const verb verb_run = {
         "MODEL is an ONNX file, or - for standard input (./- for a file of that name).\n\n"
         "Unless outputs are written, the name, type, shape, minimum, maximum, mean and first\n"
         "elements of each are printed. Random floats have mean 0 and standard deviation 1; random\n"
-        "integers and bools are 0 or 1. A .npy file is converted to the type of its input, as by\n"
-        "tn_cast. NumPy has no bf16 and no types under 8 bits: files hold the bits of arrays of "
-        "them\n"
-        "and of 8-bit floats as u16 and u8.\n\n"
+        "integers and bools are 0 or 1, strings are empty. A .npy file is converted to the type\n"
+        "of its input, as by tn_cast. NumPy has no bf16 and no types under 8 bits: files hold the\n"
+        "bits of arrays of them and of 8-bit floats as u16 and u8. Strings are not read from "
+        "files\n"
+        "and not written to them.\n\n"
         "--check, --input-dir and --output-dir use ONNX's layout of test data, with one tensor in\n"
         "each file. --check prints a line for each test set. NaN matches NaN alone; integers and\n"
         "bools must be equal.\n\n"
