@@ -1619,6 +1619,24 @@ class Run(Case):
                       tenon("run", self.copy(TensorProto.FLOAT, [1]), '--input=x=["a"]',
                             status=2).stderr)
 
+    def test_sequences(self):
+        path = model(self.file("sequence.onnx"),
+                     [helper.make_node("SequenceInsert", ["s", "x"], ["o"])],
+                     [helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, ["n"]),
+                      value("x", TensorProto.FLOAT, ["n"])],
+                     [helper.make_tensor_sequence_value_info("o", TensorProto.FLOAT, None)])
+        done = tenon("run", path, "--input=s[1]=[3, 4]", "--input=x=[5, 6]", "--input=s[0]=[1, 2]")
+        self.assertEqual(re.findall(r"^  ([0-9].*)", done.stdout, re.M), ["1 2", "3 4", "5 6"])
+        self.assertEqual(done.stderr, "")
+        alone = tenon("run", path, "--input=x=[5, 6]")
+        self.assertIn("o[1]: f32 [2]", alone.stdout)
+        self.assertNotIn("o[2]", alone.stdout)
+        self.assertIn("the sequence has one tensor, s[0]", alone.stderr)
+        self.assertIn("2 outputs within", tenon("check", path).stdout)
+        self.assertIn("supported  yes", tenon("inspect", path).stdout)
+        self.assertIn("the model has no input \"s[x]\"",
+                      tenon("run", path, "--input=s[x]=1", status=2).stderr)
+
     def test_storage_types(self):
         path = self.copy(TensorProto.INT4, [3])
         file = self.array("x.npy", np.array([1, 15, 7], np.uint8))   # 1, -1, 7

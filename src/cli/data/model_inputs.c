@@ -4,6 +4,7 @@
 
 #include "cli/core/text_format.h"
 #include "cli/data/declared_ports.h"
+#include "cli/data/input_lists.h"
 #include "cli/data/load_model.h"
 
 #include <errno.h>
@@ -560,6 +561,8 @@ static void explain_sizes(command *c, const tn_model_desc *desc, const known_inp
 tn_status model_inputs_load_sized(command *c, tn_model_desc *desc, const option_list *entries,
                                   tn_model **m) {
   tn_status s = load_model(c, desc, NULL, m);
+  if (s == TN_ERR_UNSUPPORTED && input_lists_choose(c, entries, desc))
+    s = load_model(c, desc, NULL, m);
   known_inputs inputs = {0};
   model_sizes sizes = {0};
   if (s == TN_ERR_SHAPE || s == TN_ERR_UNSUPPORTED) inputs = find_known_inputs(c, entries);

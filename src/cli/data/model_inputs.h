@@ -7,13 +7,13 @@
 
 /** Syntax of --input, for tables of options. */
 #define INPUT_OPTION_VALUE "NAME=VALUE"
-#define INPUT_OPTION_HELP                                                          \
-  "set input NAME to a .npy file (- is standard input), its elements ([2, 3] or\n" \
-  "[[1], [2]]; [5] is a scalar too; strings in double quotes: [\"a\", \"b\"]),\n"  \
-  "a fill (random, ones, zeros), a shape\n"                                        \
-  "(4x3x224x224; 4 is a list of four) or both (ones:4x3x224); other inputs are\n"  \
-  "random; their varying sizes follow from the other inputs, or else are the\n"    \
-  "smallest allowed, at least 1; a model that cannot be loaded for all sizes is\n" \
+#define INPUT_OPTION_HELP                                                            \
+  "set input NAME to a .npy file (- is standard input), its elements ([2, 3] or\n"   \
+  "[[1], [2]]; [5] is a scalar too; strings in double quotes: [\"a\", \"b\"]), a\n"  \
+  "fill (random, ones, zeros), a shape (4x3x224x224; 4 is a list of four) or\n"      \
+  "both (ones:4x3x224); a sequence s has inputs s[0], s[1], …; other inputs are\n" \
+  "random; their varying sizes follow from the other inputs, or else are the\n"      \
+  "smallest allowed, at least 1; a model that cannot be loaded for all sizes is\n"   \
   "loaded for those of the given inputs; repeatable"
 
 typedef struct model_input {

@@ -2,6 +2,7 @@
    can be run. It loads the model to find what else is wrong, and compiles it only to find the
    memory of its runs. */
 #include "cli/core/text_format.h"
+#include "cli/data/input_lists.h"
 #include "cli/data/load_model.h"
 #include "cli/data/model_inputs.h"
 #include "cli/verbs/verb_table.h"
@@ -256,6 +257,11 @@ static void check_by_loading(inspection *x) {
   command_check_context(c);
   x->desc.problems = (tn_model_problems){tell_problem, x};
   tn_status s = load_model(c, &x->desc, x->bytes.is_copy ? &x->bytes : NULL, &m);
+  if (s == TN_ERR_UNSUPPORTED && input_lists_choose(c, &(option_list){0}, &x->desc)) {
+    x->problems.n = 0;
+    x->is_told = false;
+    s = load_model(c, &x->desc, NULL, &m);
+  }
   load_model_advise(c, &x->desc);
   if (s == TN_ERR_MEMORY) command_check_status(c, s);
   x->is_partial = s == TN_ERR_IO && x->info.external;
