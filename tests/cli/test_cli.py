@@ -1590,6 +1590,9 @@ class Run(Case):
         self.assertEqual(done.stderr, "")
         self.assertIn("input s: its elements decide on shapes or branches, and are ones",
                       tenon("run", path, "--input=s=ones", status=1).stderr)
+        for wrong in ("[2.5, 1]", "[1e20, 1]"):
+            self.assertIn("is no element of s, which has type i64",
+                          tenon("run", path, f"--input=s={wrong}", status=2).stderr)
         for wrong in ("[3", "[[1, 2], [3]]", "[1, [2]]", "[1 2]", "[1]x"):
             self.assertIn("is no list of elements", tenon("run", path, f"--input=s={wrong}",
                                                           status=2).stderr)

@@ -294,8 +294,8 @@ static void add_input(input_builder *k, const char *text) {
     command_print_note(
         k->c,
         "input %s: its elements decide on shapes or branches, and are %s; give them, "
-        "for example --input '%s=[2]'",
-        port->name, from, port->name);
+        "for example --input '%s=[%s]'",
+        port->name, from, port->name, port->type.dtype == TN_BOOL ? "true" : "2");
 }
 
 /** Chooses the shape of an input without one: varying sizes are those of other inputs, or else the
@@ -325,10 +325,17 @@ static tn_shape choose_shape(input_builder *k, const tn_port *port) {
   return shape;
 }
 
-static void set_elements(host_array *a, const double elements[]) {
+/** Sets an input's elements; raises for one that an integer or a bool cannot be. */
+static void set_elements(command *c, const model_input *in, const double elements[]) {
+  const host_array *a = &in->value;
   size_t size = tn_dtype_size(a->dtype);
-  for (size_t i = 0; i < a->elements; i++)
-    tn_element_set(a->dtype, (char *)a->data + i * size, elements[i]);
+  for (size_t i = 0; i < a->elements; i++) {
+    char *at = (char *)a->data + i * size;
+    tn_element_set(a->dtype, at, elements[i]);
+    if (tn_dtype_kind_of(a->dtype) != TN_KIND_FLOAT && tn_element_get(a->dtype, at) != elements[i])
+      command_usage_error(c, "--input: %s is no element of %s, which has type %s",
+                          text_number(&c->arena, elements[i]), in->name, tn_dtype_name(a->dtype));
+  }
 }
 
 /** Raises if a list has strings and the input has none, or the other way round. */
@@ -362,7 +369,7 @@ static void fill_input(input_builder *k, size_t i, uint64_t *seed) {
   if (port->is_string)
     host_array_number_strings(k->c, &in->value, k->model);
   else if (k->specs[i].text)
-    set_elements(&in->value, k->specs[i].elements);
+    set_elements(k->c, in, k->specs[i].elements);
   else
     host_array_fill(&in->value, k->specs[i].fill, seed);
 }
