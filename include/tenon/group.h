@@ -53,8 +53,9 @@ TN_API int64_t tn_group_rank(const tn_group *group);
 
 /** Combines x elementwise over all processes; each gets the result, with x's shape and type. Sums
     and products of f16 and bf16 are computed in f32 and rounded once; the order of sums is the
-    engine's. TN_ERR_DTYPE for sums and products of bools, and for types below 16 bits other than
-   i8, u8 and bool. TN_REDUCTION_NONE is TN_ERR_ARGUMENT. As torch.distributed.all_reduce. */
+    engine's. Maxima and minima are NaN where an element is, and -0 is less than 0. Sums of bools
+    are "or", products "and". TN_ERR_DTYPE for storage types. TN_REDUCTION_NONE is TN_ERR_ARGUMENT.
+    As torch.distributed.all_reduce. */
 TN_API tn_tensor *tn_group_all_reduce(tn_group *group, tn_tensor *x, tn_reduction reduction);
 
 /** Concatenates the x of all processes along an axis, in their order: size · n elements of n. As

@@ -1,10 +1,11 @@
 /* One of several processes that test_group.py starts by mpirun: runs the case that its argument
    names, and tells by its exit status and output what it saw.
 
-     group_processes collectives | products | training | differ | dies | refuses */
+     group_processes collectives | products | training | differ | shapes | dies | refuses */
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,21 @@
 static tn_context *tn;
 static tn_group *group;
 static int64_t rank, size;
+
+static atomic_llong bytes_in_use;
+
+static void *counted_alloc(void *user, size_t bytes, size_t align) {
+  (void)user;
+  void *at = aligned_alloc(align, (bytes + align - 1) / align * align);
+  if (at) atomic_fetch_add(&bytes_in_use, (long long)bytes);
+  return at;
+}
+
+static void counted_release(void *user, void *at, size_t bytes) {
+  (void)user;
+  if (at) atomic_fetch_sub(&bytes_in_use, (long long)bytes);
+  free(at);
+}
 
 static void fail(const char *what) {
   fprintf(stderr, "process %" PRId64 ": %s: %s\n", rank, what, tn_message(tn));
@@ -107,6 +123,27 @@ static void gathers(tn_dtype t) {
   ok(tn_scope_end(tn), "gathers");
 }
 
+/** A NaN in one process, zeros of both signs, and infinities: the same in each process. */
+static void extremes(tn_dtype t) {
+  const double own[] = {rank == size / 2 ? NAN : (double)rank, rank ? 0.0 : -0.0,
+                        rank == size - 1 ? -INFINITY : 1, -1 - (double)rank};
+  const double most[] = {NAN, size > 1 ? 0.0 : -0.0, size > 1 ? 1 : -INFINITY, -1};
+  const double least[] = {NAN, -0.0, -INFINITY, -(double)size};
+  tn_scope_begin(tn);
+  tn_tensor *x = tn_cast(tn_from_host(tn, tn_shape(4), TN_F64, own, sizeof own), t);
+  for (int k = 0; k < 2; k++) {
+    const double *wanted = k ? least : most;
+    double got[4];
+    tn_tensor *y = tn_group_all_reduce(group, x, k ? TN_REDUCTION_MIN : TN_REDUCTION_MAX);
+    ok(tn_read(y, TN_F64, got, sizeof got), "extremes");
+    for (size_t i = 0; i < 4; i++) {
+      bool is_same = got[i] == wanted[i] && !signbit(got[i]) == !signbit(wanted[i]);
+      check(isnan(wanted[i]) ? isnan(got[i]) : is_same, "an extreme is wrong");
+    }
+  }
+  ok(tn_scope_end(tn), "extremes");
+}
+
 static void collectives(void) {
   static const tn_dtype types[] = {TN_BOOL, TN_I8,  TN_U8,  TN_I16,  TN_U16, TN_I32, TN_U32,
                                    TN_I64,  TN_U64, TN_F16, TN_BF16, TN_F32, TN_F64};
@@ -115,6 +152,7 @@ static void collectives(void) {
     for (int r = TN_REDUCTION_ADD; r <= TN_REDUCTION_MAX; r++) reductions(t, (tn_reduction)r, 5);
     gathers(t);
   }
+  for (size_t i = 9; i < sizeof types / sizeof *types; i++) extremes(types[i]);
   reductions(TN_F32, TN_REDUCTION_ADD, 250000); /* in pieces */
   reductions(TN_F32, TN_REDUCTION_ADD, 0);
 }
@@ -216,6 +254,15 @@ static void differ(void) {
   check(sum_of(4) == TN_ERR_ARGUMENT, "a lost group goes on");
 }
 
+/** The processes combine as many elements in other shapes. */
+static void shapes(void) {
+  tn_tensor *x = tn_ones(tn, rank ? tn_shape(2, 3) : tn_shape(3, 2), TN_F32);
+  float got[6];
+  tn_status s = tn_read(tn_group_all_reduce(group, x, TN_REDUCTION_ADD), TN_F32, got, sizeof got);
+  printf("process %" PRId64 ": %s\n", rank, tn_message(tn));
+  check(s == TN_ERR_ARGUMENT, "other shapes are not told");
+}
+
 static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -235,10 +282,11 @@ static void dies(void) {
   _exit(0);
 }
 
-static void refused(tn_tensor *x, const char *text) {
-  tn_status s = tn_realize(tn, &x, 1);
-  if (s == TN_OK || !strstr(tn_message(tn), text)) fail(text);
+static void refused_as(tn_status status, tn_tensor *x, const char *text) {
+  if (tn_realize(tn, &x, 1) != status || !strstr(tn_message(tn), text)) fail(text);
 }
+
+static void refused(tn_tensor *x, const char *text) { refused_as(TN_ERR_ARGUMENT, x, text); }
 
 static void refuses(void) {
   tn_group *none = NULL;
@@ -255,10 +303,15 @@ static void refuses(void) {
   refused(tn_group_all_reduce(group, x, TN_REDUCTION_NONE), "none of the four");
   refused(tn_group_all_gather(group, x, 2), "no such axis");
   refused(tn_group_reduce_scatter(group, x, TN_REDUCTION_ADD, 5), "no such axis");
-  if (size > 1) refused(tn_group_reduce_scatter(group, x, TN_REDUCTION_ADD, 0), "multiple");
+  if (size > 1)
+    refused_as(TN_ERR_SHAPE, tn_group_reduce_scatter(group, x, TN_REDUCTION_ADD, 0), "multiple");
+  tn_tensor *stored = tn_cast(x, TN_F8E5M2);
+  refused_as(TN_ERR_DTYPE, tn_group_all_reduce(group, stored, TN_REDUCTION_ADD), "cast them");
+  refused_as(TN_ERR_DTYPE, tn_group_reduce_scatter(group, stored, TN_REDUCTION_MAX, 1),
+             "cast them");
   refused(tn_group_broadcast(group, x, size), "no process of this number");
   tn_tensor *bad = tn_matmul(x, x);
-  refused(tn_group_all_gather(group, bad, 0), "matmul");
+  refused_as(TN_ERR_SHAPE, tn_group_all_gather(group, bad, 0), "matmul");
   tn_group *second = NULL;
   ok(tn_group_open(tn, NULL, &second), "a second group");
   tn_tensor *y = tn_group_all_reduce(second, x, TN_REDUCTION_ADD);
@@ -273,8 +326,11 @@ int main(int argc, char **argv) {
     const char *name;
     void (*run)(void);
   } cases[] = {{"collectives", collectives}, {"products", products}, {"training", training},
-               {"differ", differ},           {"dies", dies},         {"refuses", refuses}};
-  tn = tn_open(NULL);
+               {"differ", differ},           {"shapes", shapes},     {"dies", dies},
+               {"refuses", refuses}};
+  tn_open_desc open = TN_OPEN_DESC_INIT;
+  open.allocator = (tn_allocator){counted_alloc, counted_release, NULL, NULL};
+  tn = tn_open(&open);
   tn_group_desc desc = TN_GROUP_DESC_INIT;
   if (argc > 1 && !strcmp(argv[1], "dies")) desc.timeout = 4;
   ok(tn_group_open(tn, &desc, &group), "opening the group");
@@ -285,5 +341,9 @@ int main(int argc, char **argv) {
   if (i == sizeof cases / sizeof *cases) return 2;
   cases[i].run();
   tn_close(tn);
+  if (bytes_in_use) {
+    fprintf(stderr, "process %" PRId64 ": %lld bytes are left\n", rank, (long long)bytes_in_use);
+    return 1;
+  }
   return 0;
 }

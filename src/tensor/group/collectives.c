@@ -4,6 +4,10 @@
 #include "tensor/context/call.h"
 #include "tensor/context/symbolic_dims.h"
 #include "tensor/group/group.h"
+#include "tensor/ops/expressions.h"
+#include "tensor/ops/op_call.h"
+#include "tensor/ops/order_keys.h"
+#include "tensor/ops/type_promotion.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -38,8 +42,8 @@ static tn_status run_collective(void *user, tn_call *call) {
   bool gathers = op->what.kind == COLLECTIVE_ALL_GATHER;
   diag d = {0};
   tn_status s =
-      group_run(op->group, &op->what, (dtype)in.type.dtype,
-                element_count(gathers ? &in.type : &out.type), in.data, out.data, op->name, &d);
+      group_run(op->group, &op->what, &in.type, element_count(gathers ? &in.type : &out.type),
+                in.data, out.data, op->name, &d);
   if (s != TN_OK) tn_call_fail(call, d.text);
   return s;
 }
@@ -59,7 +63,7 @@ static tn_tensor *refuse(tn_tensor *x, const char *function, tn_status s, const 
   if (!f) {
     diag_set(&c->diag, s, "%s", text);
     context_fail(c, function, &x, 1);
-    f = failure_retain(context_last_failure(c));
+    f = context_last_failure(c);
   }
   tn_tensor *t = call_failed_tensor(c, f);
   context_release(c);
@@ -82,12 +86,16 @@ static tn_tensor *make_op(tn_group *g, tn_tensor *x, const collective *what, tn_
   return out;
 }
 
-/** The text of what is wrong with a reduction of elements of a type; NULL: nothing. */
-static const char *objection(const tn_group *g, const tn_tensor *x, tn_reduction r, dtype t) {
+/** The text of what is wrong with a group and a reduction; NULL: nothing. */
+static const char *objection(const tn_group *g, const tn_tensor *x, tn_reduction r) {
   if (!g) return "the group is NULL";
   if (g->context != x->context) return "the group is of another context";
-  if (r < TN_REDUCTION_ADD || r > TN_REDUCTION_MAX) return "the reduction is none of the four";
-  return dtype_is_storage(t) ? "elements of this type cannot be combined: cast them first" : NULL;
+  return r < TN_REDUCTION_ADD || r > TN_REDUCTION_MAX ? "the reduction is none of the four" : NULL;
+}
+
+static tn_tensor *refuse_storage(tn_tensor *x, const char *function) {
+  return refuse(x, function, TN_ERR_DTYPE,
+                "elements of this type cannot be combined: cast them first");
 }
 
 /** The type in which elements of a type are combined: 16-bit floats are summed in f32, and small
@@ -98,14 +106,44 @@ static tn_dtype type_of_sums(tn_dtype t) {
   return dtype_is_float((dtype)t) ? TN_F32 : dtype_is_signed((dtype)t) ? TN_I32 : TN_U32;
 }
 
+static value call_keys(builder *b, const value in[], size_t n, const void *options) {
+  (void)n, (void)options;
+  return value_of(node_order_keys(b, value_typed(b, in[0]).node, false, true));
+}
+
+static value call_of_keys(builder *b, const value in[], size_t n, const void *options) {
+  (void)n;
+  return value_of(node_of_order_keys(b, in[0].node, false, *(const dtype *)options));
+}
+
+/** The greatest floats as those of integer keys, of which NaN is the greatest: an engine compares
+    floats, so that a NaN would hide others or be lost, depending on the order of processes. */
+static tn_tensor *reduce_by_keys(tn_group *g, tn_tensor *x, const collective *what, tn_type type) {
+  const char *name = kind_name(what->kind);
+  dtype t = (dtype)type.dtype;
+  type.dtype = dtype_bytes(t) == 8 ? TN_I64 : TN_I32;
+  tn_tensor *key = make_op(g, op_call(name, &x, 1, 0, call_keys, NULL), what, type);
+  return op_call(name, &key, 1, 0, call_of_keys, &t);
+}
+
+/** Reduces x of the type in which elements are combined. The least floats are the greatest of
+    negative ones. */
+static tn_tensor *reduce_wide(tn_group *g, tn_tensor *x, collective what, tn_type type) {
+  bool is_min = what.reduction == TN_REDUCTION_MIN, is_max = what.reduction == TN_REDUCTION_MAX;
+  if (!dtype_is_float((dtype)type.dtype) || (!is_min && !is_max)) return make_op(g, x, &what, type);
+  what.reduction = TN_REDUCTION_MAX;
+  return is_min ? tn_neg(reduce_by_keys(g, tn_neg(x), &what, type))
+                : reduce_by_keys(g, x, &what, type);
+}
+
 /** Reduces x as `what`; `type` is the result's. Sums of bools are "or", products "and". */
 static tn_tensor *reduce(tn_group *g, tn_tensor *x, collective what, tn_type type) {
   tn_dtype kept = type.dtype;
   if (kept == TN_BOOL && what.reduction == TN_REDUCTION_ADD) what.reduction = TN_REDUCTION_MAX;
   if (kept == TN_BOOL && what.reduction == TN_REDUCTION_MUL) what.reduction = TN_REDUCTION_MIN;
   type.dtype = type_of_sums(kept);
-  if (type.dtype == kept) return make_op(g, x, &what, type);
-  return tn_cast(make_op(g, tn_cast(x, type.dtype), &what, type), kept);
+  if (type.dtype == kept) return reduce_wide(g, x, what, type);
+  return tn_cast(reduce_wide(g, tn_cast(x, type.dtype), what, type), kept);
 }
 
 /** The permutation that moves an axis of `rank` to the front, or from there. */
@@ -130,8 +168,9 @@ tn_tensor *tn_group_all_reduce(tn_group *g, tn_tensor *x, tn_reduction r) {
   static const char function[] = "group_all_reduce";
   tn_type t = tn_type_of(x);
   if (!x || !t.dtype) return refuse(x, function, TN_ERR_ARGUMENT, "there is no tensor");
-  const char *why = objection(g, x, r, (dtype)t.dtype);
+  const char *why = objection(g, x, r);
   if (why) return refuse(x, function, TN_ERR_ARGUMENT, why);
+  if (dtype_is_storage((dtype)t.dtype)) return refuse_storage(x, function);
   return reduce(g, x, (collective){COLLECTIVE_ALL_REDUCE, r, 0}, t);
 }
 
@@ -139,7 +178,7 @@ tn_tensor *tn_group_broadcast(tn_group *g, tn_tensor *x, int64_t root) {
   static const char function[] = "group_broadcast";
   tn_type t = tn_type_of(x);
   if (!x || !t.dtype) return refuse(x, function, TN_ERR_ARGUMENT, "there is no tensor");
-  const char *why = objection(g, x, TN_REDUCTION_ADD, DT_F32);
+  const char *why = objection(g, x, TN_REDUCTION_ADD);
   if (!why && (root < 0 || root >= g->size)) why = "there is no process of this number";
   if (why) return refuse(x, function, TN_ERR_ARGUMENT, why);
   return make_op(g, x, &(collective){COLLECTIVE_BROADCAST, TN_REDUCTION_ADD, root}, t);
@@ -149,7 +188,7 @@ tn_tensor *tn_group_all_gather(tn_group *g, tn_tensor *x, int axis) {
   static const char function[] = "group_all_gather";
   tn_type t = tn_type_of(x), joined = t;
   if (!x || !t.dtype) return refuse(x, function, TN_ERR_ARGUMENT, "there is no tensor");
-  const char *why = objection(g, x, TN_REDUCTION_ADD, DT_F32);
+  const char *why = objection(g, x, TN_REDUCTION_ADD);
   int at = known_axis(&t, axis);
   if (!why && (at < 0 || t.shape.rank == TN_MAX_RANK)) why = "there is no such axis";
   if (why) return refuse(x, function, TN_ERR_ARGUMENT, why);
@@ -165,10 +204,11 @@ tn_tensor *tn_group_reduce_scatter(tn_group *g, tn_tensor *x, tn_reduction r, in
   static const char function[] = "group_reduce_scatter";
   tn_type t = tn_type_of(x), part = t;
   if (!x || !t.dtype) return refuse(x, function, TN_ERR_ARGUMENT, "there is no tensor");
-  const char *why = objection(g, x, r, (dtype)t.dtype);
+  const char *why = objection(g, x, r);
   int at = known_axis(&t, axis);
   if (!why && (at < 0 || t.shape.rank == TN_MAX_RANK)) why = "there is no such axis";
   if (why) return refuse(x, function, TN_ERR_ARGUMENT, why);
+  if (dtype_is_storage((dtype)t.dtype)) return refuse_storage(x, function);
   tn_dim whole = t.shape.size[at];
   if (whole >= 0 && whole < DIM_NUMBER_LIMIT && whole % g->size)
     return refuse(x, function, TN_ERR_SHAPE,

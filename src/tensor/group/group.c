@@ -145,10 +145,12 @@ static tn_status compare_processes(tn_group *g, uint64_t hash, int64_t deadline,
                   "options: all must build the same graph and run it equally often");
 }
 
-static uint64_t hash_collective(const tn_group *g, const collective *c, dtype t, uint64_t count) {
-  const uint64_t words[] = {g->n_run, c->kind, c->reduction, (uint64_t)c->root, t, count};
+static uint64_t hash_collective(const tn_group *g, const collective *c, const tn_type *in) {
+  const uint64_t words[] = {g->n_run,          c->kind,   c->reduction,
+                            (uint64_t)c->root, in->dtype, (uint64_t)in->shape.rank};
   hasher h = hash_begin_keyed(0, 0); /* the same in all processes */
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) hash_add_word(&h, words[i]);
+  for (int32_t i = 0; i < in->shape.rank; i++) hash_add_word(&h, (uint64_t)in->shape.size[i]);
   return hash_end(&h);
 }
 
@@ -185,18 +187,18 @@ static tn_status run_pieces(tn_group *g, const collective *c, dtype t, uint64_t 
   return s;
 }
 
-tn_status group_run(tn_group *g, const collective *c, dtype t, uint64_t count, const void *from,
-                    void *to, const char *text, diag *d) {
+tn_status group_run(tn_group *g, const collective *c, const tn_type *in, uint64_t count,
+                    const void *from, void *to, const char *text, diag *d) {
   mutex_lock(&g->lock);
   int64_t deadline = clock_now_ns() + g->timeout_ns;
   tn_status s = g->lost.status;
   if (s != TN_OK) {
     diag_set(d, s, "%s: the group is lost since a collective failed: %.400s", text, g->lost.text);
   } else {
-    uint64_t hash = hash_collective(g, c, t, count);
+    uint64_t hash = hash_collective(g, c, in);
     g->n_run++;
     s = compare_processes(g, hash, deadline, d);
-    if (s == TN_OK) s = run_pieces(g, c, t, count, from, to, deadline, d);
+    if (s == TN_OK) s = run_pieces(g, c, (dtype)in->dtype, count, from, to, deadline, d);
     if (s != TN_OK) {
       diag_prefix(d, "%s, process %lld of %lld", text, (long long)g->rank, (long long)g->size);
       g->lost = d->failure;

@@ -35,8 +35,9 @@ typedef struct collective {
 tn_group *group_retain(tn_group *g);
 void group_release(tn_group *g);
 
-/** Runs a collective on host memory when all processes come to it; `text` names it. */
-tn_status group_run(tn_group *g, const collective *c, dtype t, uint64_t count, const void *from,
-                    void *to, const char *text, diag *d);
+/** Runs a collective on host memory, an array of type `in`, when all processes come to it; `text`
+    names it. */
+tn_status group_run(tn_group *g, const collective *c, const tn_type *in, uint64_t count,
+                    const void *from, void *to, const char *text, diag *d);
 
 #endif
