@@ -38,14 +38,15 @@ typedef struct jpeg_reader {
 static void leave(j_common_ptr j) { longjmp(((jpeg_reader *)j->err)->failed, 1); }
 static void keep_silent(j_common_ptr j) { (void)j; }
 
-/** Unwinds by longjmp where the bytes are damaged. */
+/** Unwinds by longjmp where the bytes are damaged. Sizes are checked before libjpeg allocates the
+    coefficients of a whole progressive picture. */
 static void read_rows(const jpeg_functions *f, jpeg_reader *r, const uint8_t *at, size_t n) {
   f->create(&r->jpeg, JPEG_LIB_VERSION, sizeof r->jpeg);
   f->source(&r->jpeg, at, n);
   f->read_header(&r->jpeg, TRUE);
   r->jpeg.out_color_space = JCS_RGB;
+  if (!picture_reserve(r->p, r->jpeg.image_width, r->jpeg.image_height)) return;
   f->start(&r->jpeg);
-  if (!picture_reserve(r->p, r->jpeg.output_width, r->jpeg.output_height)) return;
   while (r->jpeg.output_scanline < r->jpeg.output_height) {
     JSAMPROW row = r->p->rgb + 3 * r->p->width * r->jpeg.output_scanline;
     f->read(&r->jpeg, &row, 1);

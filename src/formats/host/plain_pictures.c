@@ -22,6 +22,19 @@ static uint32_t read_u32(const uint8_t *at) {
   return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
+enum { PALETTE = 1024 };
+
+/** Copies the palette behind a header, of all 256 colours unless that states fewer; the others are
+    black. False: the file ends before. */
+static bool read_palette(const uint8_t *at, size_t n, size_t header, uint8_t palette[PALETTE]) {
+  size_t colours = read_u32(at + 46);
+  size_t bytes = colours && colours < PALETTE / 4 ? 4 * colours : PALETTE;
+  if (n - 14 - header < bytes) return false;
+  memset(palette, 0, PALETTE);
+  memcpy(palette, at + 14 + header, bytes);
+  return true;
+}
+
 /** A row of a BMP, whose colours are blue, green, red; 8 bits are numbers of a palette. */
 static void read_bmp_row(const uint8_t *row, const uint8_t *palette, size_t bytes, uint8_t *out,
                          size_t width) {
@@ -32,7 +45,8 @@ static void read_bmp_row(const uint8_t *row, const uint8_t *palette, size_t byte
 }
 
 tn_status picture_decode_bmp(const uint8_t *at, size_t n, picture *p, diag *d) {
-  enum { HEADER = 54, PALETTE = 1024 };
+  enum { HEADER = 54, LEAST = 40 }; /* LEAST: older headers have other fields */
+  uint8_t palette[PALETTE];
   (void)d;
   if (n < HEADER || read_u32(at + 30)) return TN_OK; /* compressed */
   size_t pixels = read_u32(at + 10), bits = at[28] | (size_t)at[29] << 8,
@@ -43,12 +57,13 @@ tn_status picture_decode_bmp(const uint8_t *at, size_t n, picture *p, diag *d) {
   if (width < 1 || height < 1 || width > INT32_MAX / 8) return TN_OK;
   if (bits != 8 && bits != 24 && bits != 32) return TN_OK;
   size_t stride = ((size_t)width * bits / 8 + 3) / 4 * 4;
-  if (header > n - 14 || (bits == 8 && n - 14 - header < PALETTE)) return TN_OK;
+  if (header < LEAST || header > n - 14) return TN_OK;
+  if (bits == 8 && !read_palette(at, n, header, palette)) return TN_OK;
   if (pixels > n || (size_t)height > (n - pixels) / stride) return TN_OK;
   if (!picture_reserve(p, (size_t)width, (size_t)height)) return TN_OK;
   for (size_t y = 0; y < p->height; y++) {
     size_t row = from_top ? y : p->height - 1 - y;
-    read_bmp_row(at + pixels + row * stride, at + 14 + header, bits / 8, p->rgb + 3 * p->width * y,
+    read_bmp_row(at + pixels + row * stride, palette, bits / 8, p->rgb + 3 * p->width * y,
                  p->width);
   }
   return TN_OK;

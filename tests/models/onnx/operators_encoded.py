@@ -1,6 +1,7 @@
 """Test cases of ONNX operators that decode bytes: {name: cases(version, rng)}. What they give is
 stated: the runtime has no decoders, and the evaluator needs another package."""
 
+import base64
 import struct
 import zlib
 
@@ -19,6 +20,33 @@ def bmp(rgb, from_top=False):
     pixels = b"".join(r.tobytes() + bytes(-3 * width % 4) for r in rows)
     sizes = struct.pack("<IiiHHIIiiII", 40, width, -height if from_top else height, 1, 24, 0, 0, 0, 0, 0, 0)
     return b"BM" + struct.pack("<IHHI", 54 + len(pixels), 0, 0, 54) + sizes + pixels
+
+
+def bmp_of_palette(numbers, colours, count):
+    """A BMP of numbers of colours; a header that states 0 colours has all 256."""
+    height, width = numbers.shape
+    palette = np.zeros((count or 256, 4), np.uint8)
+    palette[:len(colours), :3] = colours[:, ::-1]
+    pixels = b"".join(r.tobytes() + bytes(-width % 4) for r in numbers[::-1])
+    start = 54 + palette.nbytes
+    sizes = struct.pack("<IiiHHIIiiII", 40, width, height, 1, 8, 0, 0, 0, 0, count, 0)
+    return b"BM" + struct.pack("<IHHI", start + len(pixels), 0, 0, start) + sizes + palette.tobytes() + pixels
+
+
+def bmp_with_opacity(rgba):
+    height, width, _ = rgba.shape
+    sizes = struct.pack("<IiiHHIIiiII", 40, width, height, 1, 32, 0, 0, 0, 0, 0, 0)
+    pixels = rgba[::-1][:, :, [2, 1, 0, 3]].tobytes()
+    return b"BM" + struct.pack("<IHHI", 54 + len(pixels), 0, 0, 54) + sizes + pixels
+
+
+# A picture of one colour, (198, 101, 50), and one of the numbers 0, 10 … 170, without loss; by Pillow.
+JPEG = base64.b64decode(
+    "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDABALDA4MChAODQ4SERATGCgaGBYWGDEjJR0oOjM9PDkzODdASFxOQERXRTc4UG1RV19i"
+    "Z2hnPk1xeXBkeFxlZ2P/2wBDARESEhgVGC8aGi9jQjhCY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2Nj"
+    "Y2NjY2NjY2NjY2P/wAARCAAIAAgDASIAAhEBAxEB/8QAFQABAQAAAAAAAAAAAAAAAAAAAAL/xAAUEAEAAAAAAAAAAAAAAAAAAAAA"
+    "/8QAFAEBAAAAAAAAAAAAAAAAAAAABf/EABQRAQAAAAAAAAAAAAAAAAAAAAD/2gAMAwEAAhEDEQA/AJAFmX//2Q==")
+WEBP = base64.b64decode("UklGRjAAAABXRUJQVlA4TCQAAAAvAkAAAC8gFkz+QeTvmcR4nMJj/hPbUNO2ARvq/MupEf2P6QU=")
 
 
 def png(rgb):
@@ -60,8 +88,16 @@ def decoder(version, rng):
         yield made(png(rgb), y, "PNG", pixel_format=order)
     yield made(bmp(rgb, True), rgb, "BMP from the top")
     yield made(tiff(rgb), rgb, "TIFF")
+    yield made(JPEG, np.full((8, 8, 3), (198, 101, 50), np.uint8), "JPEG")
+    yield made(WEBP, np.arange(0, 180, 10, np.uint8).reshape(2, 3, 3), "WebP")
     rgba = np.concatenate([rgb, rng.integers(0, 256, (5, 7, 1), np.uint8)], 2)
     yield made(png(rgba), rgb, "PNG with opacity")
+    yield made(bmp_with_opacity(rgba), rgb, "BMP with opacity")
+    numbers = rng.integers(0, 4, (5, 7), np.uint8)
+    for count in (0, 4):
+        yield made(bmp_of_palette(numbers, rgb[0, :4], count), rgb[0, numbers], f"BMP of {count} colours")
+    yield made(bmp_of_palette(numbers, rgb[0, :3], 3), np.concatenate([rgb[0, :3], np.zeros((1, 3), np.uint8)])[numbers],
+               "BMP of a colour beyond those stated")
     yield made(pnm(6, rgb), rgb, "PPM")
     yield made(pnm(3, rgb), rgb, "PPM in text")
     yield made(pnm(2, rgb[:, :, 0]), np.repeat(rgb[:, :, :1], 3, 2), "PGM in text")
@@ -73,6 +109,8 @@ def decoder(version, rng):
     for label, data in (("nothing", b""), ("what is no picture", b"GIF89a" + bytes(40)), ("a cut BMP", bmp(rgb)[:100]),
                         ("a cut PNG", png(rgb)[:60]), ("a cut TIFF", tiff(rgb)[:90]), ("a cut PPM", pnm(6, rgb)[:60]),
                         ("a cut JPEG", b"\xff\xd8\xff\xe0" + bytes(20)), ("a cut WebP", b"RIFF\x20\0\0\0WEBPVP8 " + bytes(8)),
+                        ("a JPEG too large", JPEG.replace(b"\xff\xc0\0\x11\x08\0\x08\0\x08", b"\xff\xc2\0\x11\x08" + b"\xff\xdc" * 2)),
+                        ("a BMP of an old header", bmp(rgb)[:14] + struct.pack("<IHHHH", 12, 7, 5, 1, 24) + bmp(rgb)[26:]),
                         ("a BMP too large", bmp(rgb)[:18] + b"\xff\xff\xff\x7f" * 2 + bmp(rgb)[26:])):
         yield made(data, nothing, label)
 
