@@ -358,5 +358,10 @@ for kind in ("f16", "f64"):
     x = np.array([np.nan, -np.inf, 3, 3, -5])
     c.check(f"nms of {kind}", tn.nms(tn.of(boxes.astype(dtype(kind))), tn.of(x.astype(dtype(kind))), 0.5),
             np.array([0, 2, 4]))
+apart = np.array([[i, 0, i + 1, 1] for i in range(0, 10, 2)], np.float32)
+for kind in ("u8", "i32", "i64", "u64"):
+    least, most = np.iinfo(dtype(kind)).min, np.iinfo(dtype(kind)).max
+    x = np.array([least, least + 1, most, least, 5], dtype(kind))
+    c.check(f"nms of {kind}", tn.nms(tn.of(apart), tn.of(x), 0.5), np.array([2, 4, 1, 0, 3]))
 c.refuse("nms boxes", tn.nms(tn.of(boxes), tn.of(np.zeros(4, np.float32)), 0.5), "ERR_SHAPE", "nms", "5x4")
-c.done(least=755)
+c.done(least=759)

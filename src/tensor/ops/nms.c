@@ -128,6 +128,13 @@ static void check_boxes(builder *b, const node *boxes, const node *scores) {
                sizes_text(b, &s[0]), sizes_text(b, &s[1]));
 }
 
+/** Numbers in the order of integer scores, an earlier one of equal ones the greater: 0 and less, as
+    a key of removed boxes may be a score itself. */
+static value ranks_of_integers(builder *b, value scores) {
+  const node *order = node_argsort(b, node_order_keys(b, scores.node, true, false));
+  return build_neg(b, value_of(node_argsort(b, order)));
+}
+
 static value call_nms(builder *b, const value in[], size_t n, const void *options) {
   value boxes = value_widen(b, value_typed(b, in[0])), scores = value_typed(b, in[1]);
   tn_axes first = {.count = 1, .axis = {0}}, two = {.count = 2, .axis = {0, 1}};
@@ -136,6 +143,7 @@ static value call_nms(builder *b, const value in[], size_t n, const void *option
   check_operand_type(b, RULE_NUMBER, (dtype)scores.node->dtype);
   check_boxes(b, boxes.node, scores.node);
   const node *most = scores.node->dims[0];
+  if (!dtype_has_floats((dtype)scores.node->dtype)) scores = ranks_of_integers(b, scores);
   value taken = build_nms(b, build_unsqueeze(b, boxes, first), build_unsqueeze(b, scores, two),
                           NMS_CORNERS, most, build_num(b, *(const double *)options), (value){0});
   return build_squeeze(b, build_slice(b, taken, 1, ix_const(b->ir, 2), ix_const(b->ir, 3), 1),
