@@ -68,6 +68,9 @@ def split(version, rng):
         yield of_all(f"{parts} of {axis}, {keepdims}", [made, at("p")], given, p=-1)
         yield of_all(f"{parts} of {axis}, {keepdims}: length", [
             made, ("SequenceLength", ["s"], ["y"], {})], given)
+    yield Case("parts longer than the axis", [
+        ("SplitToSequence", ["x", "parts"], ["s"], {}), ("SequenceLength", ["s"], ["y"], {})],
+        {"x": x, "parts": const(np.iinfo(np.int64).max)}, ["y"], expected={"y": np.array(1)})
     n, more = varying(rng, (2, 6), (5, 6))
     yield Case("of rows of any number", [
         ("SplitToSequence", ["x0"], ["s"], {"axis": 1}), at("p")], {"x0": n, "p": const(2)}, ["y"],

@@ -85,7 +85,7 @@ static const node *const *read_parts(onnx_call *c, const node *size, size_t *n) 
     onnx_fail_varying_size(c, size, "an axis of varying size %s cannot be made a sequence",
                            size_text(b, size));
   int64_t whole = node_int(size);
-  *n = (size_t)((whole + each - 1) / each);
+  *n = (size_t)(whole / each + (whole % each != 0));
   if (*n > SEQUENCE_MAX)
     onnx_fail(c, TN_ERR_UNSUPPORTED, "a sequence of %zu tensors is not supported", *n);
   const node **parts = arena_alloc(b->arena, (*n + 1) * sizeof *parts);
