@@ -114,6 +114,8 @@ bool onnx_build_on_strings(onnx_call *c, const onnx_op *row) {
   bool has_strings = false;
   for (size_t i = 0; i < c->n_inputs; i++) has_strings |= onnx_is_string_input(c, i);
   if (!mover || !has_strings) return false;
+  if (strcmp(onnx_string_attribute(c, "reduction", "none"), "none") != 0)
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "strings are combined, which is not supported");
   value *numbers = arena_calloc(onnx_builder(c)->arena, c->n_inputs + 1, sizeof *numbers);
   for (size_t i = 0; i < c->n_inputs; i++) {
     bool is_string = mover->inputs == ALL_INPUTS || (i < 32 && mover->inputs >> i & 1);

@@ -49,6 +49,8 @@ void onnx_ConstantOfShape(onnx_call *c) {
   sizes s = shape_argument(c, 0);
   if (t && t->elements != 1)
     onnx_fail(c, TN_ERR_FORMAT, "attribute 'value' has %zu elements, expected 1", t->elements);
+  if (t && t->dtype == ONNX_STRING)
+    onnx_fail(c, TN_ERR_DTYPE, "attribute 'value' is a tensor of strings");
   for (size_t i = 0; i < s.rank; i++) shape_argument_check_size(c, &s, i);
   value fill = value_of(ir_const(b->ir, DT_F32, 0));
   if (t) {
