@@ -114,6 +114,14 @@ def check_inputs(r):
         check_refused(r, f"{op} of {n}", model_of([case], 13), says)
 
 
+def check_support_vectors(r):
+    """Checks that the entries of support vectors are not counted modulo 2^64."""
+    x = some(np.random.default_rng(6), (2, 4), F32)
+    case = operators_other_domains.ml("SVMRegressor", x, n_supports=2**62, coefficients=[1.0], rho=[0.0])
+    check_refused(r, "many support vectors", model_of([case], 4),
+                  f"support_vectors has 0 entries for {2**62} vectors")
+
+
 def check_refused(r, what, model, says):
     try:
         r.library.load(model.SerializeToString()).free()
@@ -223,6 +231,7 @@ def main(folder, wanted, named=False):
         check_rows(r)
         check_missing(r)
         check_inputs(r)
+        check_support_vectors(r)
         check_leaves(r)
         check_zeros_of_rows(r)
         check_legacy_axes(r)

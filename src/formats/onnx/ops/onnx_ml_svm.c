@@ -45,6 +45,11 @@ static machine read_machine(onnx_call *c, int64_t vectors) {
   return m;
 }
 
+/** True if there are `n` entries for rows of columns, at least one of these; nothing overflows. */
+static bool are_rows(size_t n, int64_t rows, int64_t columns) {
+  return n % (size_t)columns == 0 && n / (size_t)columns == (size_t)rows;
+}
+
 /** The kernel function of each row of x and each support vector: N×S. */
 static value kernel_values(onnx_call *c, const machine *m) {
   builder *b = onnx_builder(c);
@@ -52,7 +57,7 @@ static value kernel_values(onnx_call *c, const machine *m) {
   const float *sv = read_floats(c, "support_vectors", &n),
               *params = read_floats(c, "kernel_params", &n_params);
   kernel_type kernel = (kernel_type)ENUM_ATTRIBUTE(c, "kernel_type", kernels);
-  if (n != (size_t)(m->vectors * m->features))
+  if (!are_rows(n, m->vectors, m->features))
     onnx_fail(c, TN_ERR_FORMAT, "support_vectors has %zu entries for %lld vectors of %lld features",
               n, (long long)m->vectors, (long long)m->features);
   if (n_params < 3 && kernel != KERNEL_LINEAR)
@@ -184,7 +189,7 @@ void onnx_ml_SVMClassifier(onnx_call *c) {
     votes = count_votes(c, scores, (size_t)classes, pairs);
     if (classes == 2) scores = build_concat(b, (value[]){build_neg(b, scores), scores}, 2, 1);
   } else {
-    if (m.n_coefficients != (size_t)(classes * m.features))
+    if (!are_rows(m.n_coefficients, classes, m.features))
       onnx_fail(c, TN_ERR_FORMAT, "there are %zu coefficients for %lld classes", m.n_coefficients,
                 (long long)classes);
     value w = build_transpose(b, constant_matrix(c, m.coefficients, classes, m.features));
