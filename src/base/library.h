@@ -16,9 +16,9 @@ typedef struct library {
                          program that is linked against the library */
 } library;
 
-/** Opens a library, which the process keeps, and writes the addresses of its functions, in the
-   order of their names; opening it again finds the same ones. TN_ERR_DEVICE with a sentence if it
-   does not load or lacks one. */
-tn_status library_open(const library *l, void *addresses[], diag *d);
+/** Opens a library, which the process keeps, and writes the addresses of its functions and
+   variables to a struct of that many pointers, in the order of their names; opening it again finds
+   the same ones. TN_ERR_DEVICE with a sentence if it does not load or lacks one. */
+tn_status library_open(const library *l, void *pointers, diag *d);
 
 #endif

@@ -4,7 +4,6 @@
 #include "base/library.h"
 
 #include <stdio.h>
-#include <string.h>
 
 tn_status cuda_api_open(cuda_api *cu, diag *d) {
 #define CUDA(name, parameters) "cu" #name,
@@ -20,11 +19,8 @@ tn_status cuda_api_open(cuda_api *cu, diag *d) {
                                          "nvidia-driver)",
                                  .names = names,
                                  .n_names = FUNCTIONS};
-  void *addresses[FUNCTIONS];
-  _Static_assert(sizeof addresses == sizeof *cu, "a pointer for each name");
-  tn_status status = library_open(&driver, addresses, d);
-  if (!status) memcpy(cu, addresses, sizeof *cu);
-  return status;
+  _Static_assert(sizeof names == sizeof *cu, "a pointer for each name");
+  return library_open(&driver, cu, d);
 }
 
 bool cuda_status_is_loss(cuda_status status) {

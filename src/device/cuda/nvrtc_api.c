@@ -65,9 +65,6 @@ tn_status nvrtc_open(nvrtc_api *rtc, diag *d) {
                      .hint = hint,
                      .names = names,
                      .n_names = FUNCTIONS};
-  void *addresses[FUNCTIONS];
-  _Static_assert(sizeof addresses == sizeof *rtc, "a pointer for each name");
-  status = library_open(&l, addresses, d);
-  if (!status) memcpy(rtc, addresses, sizeof *rtc);
-  return status;
+  _Static_assert(sizeof names == sizeof *rtc, "a pointer for each name");
+  return library_open(&l, rtc, d);
 }

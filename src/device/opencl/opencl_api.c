@@ -4,7 +4,6 @@
 #include "base/library.h"
 
 #include <stdio.h>
-#include <string.h>
 
 tn_status opencl_api_open(opencl_api *cl, diag *d) {
 #define OPENCL(name, result, parameters) "cl" #name,
@@ -20,11 +19,8 @@ tn_status opencl_api_open(opencl_api *cl, diag *d) {
                                          "and the device's driver",
                                  .names = names,
                                  .n_names = FUNCTIONS};
-  void *addresses[FUNCTIONS];
-  _Static_assert(sizeof addresses == sizeof *cl, "a pointer for each name");
-  tn_status status = library_open(&loader, addresses, d);
-  if (!status) memcpy(cl, addresses, sizeof *cl);
-  return status;
+  _Static_assert(sizeof names == sizeof *cl, "a pointer for each name");
+  return library_open(&loader, cl, d);
 }
 
 const char *opencl_status_name(cl_status status, char text[OPENCL_STATUS_BYTES]) {

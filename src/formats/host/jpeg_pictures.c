@@ -66,11 +66,8 @@ tn_status picture_decode_jpeg(const uint8_t *at, size_t n, picture *p, diag *d) 
                             .names = names,
                             .n_names = sizeof names / sizeof *names};
   jpeg_functions f;
-  void *found[sizeof names / sizeof *names];
-  _Static_assert(sizeof found == sizeof f, "a pointer for each name");
-  if (library_open(&l, found, d) != TN_OK)
-    return diag_set(d, TN_ERR_UNSUPPORTED, "%.1500s", d->text);
-  memcpy(&f, found, sizeof f);
+  _Static_assert(sizeof names == sizeof f, "a pointer for each name");
+  if (library_open(&l, &f, d) != TN_OK) return diag_complete(d, TN_ERR_UNSUPPORTED);
   jpeg_reader r;
   memset(&r, 0, sizeof r);
   r.p = p;

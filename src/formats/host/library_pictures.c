@@ -8,10 +8,7 @@
 #include <string.h>
 
 static tn_status open_functions(const library *l, void *functions, diag *d) {
-  void *at[16];
-  if (library_open(l, at, d) != TN_OK) return diag_set(d, TN_ERR_UNSUPPORTED, "%.1500s", d->text);
-  memcpy(functions, at, l->n_names * sizeof *at);
-  return TN_OK;
+  return library_open(l, functions, d) == TN_OK ? TN_OK : diag_complete(d, TN_ERR_UNSUPPORTED);
 }
 
 #define LIBRARY(soname, called, package, functions)                                \
@@ -59,6 +56,7 @@ tn_status picture_decode_png(const uint8_t *at, size_t n, picture *p, diag *d) {
                                       "png_image_free"};
   static const library l = LIBRARY("libpng16.so.16", "libpng, for PNG,", "libpng16-16", names);
   png_functions png = {0};
+  _Static_assert(sizeof names == sizeof png, "a pointer for each name");
   png_picture from = {.version = PNG_VERSION};
   tn_status s = open_functions(&l, &png, d);
   if (s != TN_OK || !png.begin(&from, at, n)) return s;
@@ -79,6 +77,7 @@ tn_status picture_decode_webp(const uint8_t *at, size_t n, picture *p, diag *d) 
   static const char *const names[] = {"WebPGetInfo", "WebPDecodeRGBInto"};
   static const library l = LIBRARY("libwebp.so.7", "libwebp, for WebP,", "libwebp7", names);
   webp_functions webp = {0};
+  _Static_assert(sizeof names == sizeof webp, "a pointer for each name");
   int width, height;
   tn_status s = open_functions(&l, &webp, d);
   if (s != TN_OK || !webp.info(at, n, &width, &height) || width < 1 || height < 1) return s;
@@ -179,6 +178,7 @@ tn_status picture_decode_tiff(const uint8_t *at, size_t n, picture *p, diag *d) 
                                       "TIFFClose"};
   static const library l = LIBRARY("libtiff.so.6", "libtiff, for TIFF,", "libtiff6", names);
   tiff_functions f = {0};
+  _Static_assert(sizeof names == sizeof f, "a pointer for each name");
   tiff_file file = {at, n, 0};
   uint32_t width = 0, height = 0;
   tn_status s = open_functions(&l, &f, d);

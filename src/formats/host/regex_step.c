@@ -6,7 +6,6 @@
 #include "base/library.h"
 
 #include <stdbool.h>
-#include <string.h>
 
 enum { PCRE2_NO_MATCH = -1 };
 #define PCRE2_ANCHORED       UINT32_C(0x80000000)
@@ -35,11 +34,8 @@ static tn_status open_pcre2(pcre2 *p, diag *d) {
                             .hint = "install libpcre2-8-0",
                             .names = names,
                             .n_names = sizeof names / sizeof *names};
-  void *at[sizeof names / sizeof *names];
-  _Static_assert(sizeof at == sizeof *p, "a pointer for each name");
-  if (library_open(&l, at, d) != TN_OK) return diag_set(d, TN_ERR_UNSUPPORTED, "%.1500s", d->text);
-  memcpy(p, at, sizeof *p);
-  return TN_OK;
+  _Static_assert(sizeof names == sizeof *p, "a pointer for each name");
+  return library_open(&l, p, d) == TN_OK ? TN_OK : diag_complete(d, TN_ERR_UNSUPPORTED);
 }
 
 tn_status regex_open(const char *pattern, size_t n, void **out, diag *d) {

@@ -6,8 +6,6 @@
 #include "base/library.h"
 #include "base/thread.h"
 
-#include <string.h>
-
 typedef void *mpi_handle; /* a communicator, type, operation, error handler or request */
 
 typedef struct mpi_api {
@@ -51,11 +49,8 @@ static tn_status open_library(diag *d) {
                                    .names = names,
                                    .n_names = NAMES,
                                    .n_variables = VARIABLES};
-  void *addresses[NAMES];
-  _Static_assert(sizeof addresses == sizeof mpi_process.api, "a pointer for each name");
-  tn_status s = library_open(&open_mpi, addresses, d);
-  if (s == TN_OK) memcpy(&mpi_process.api, addresses, sizeof mpi_process.api);
-  return s;
+  _Static_assert(sizeof names == sizeof mpi_process.api, "a pointer for each name");
+  return library_open(&open_mpi, &mpi_process.api, d);
 }
 
 static tn_status check(int error, const char *doing, diag *d) {
