@@ -23,8 +23,8 @@ typedef struct tn_group tn_group;
 typedef struct tn_group_desc {
   size_t size;        /**< sizeof(tn_group_desc) */
   const char *engine; /**< "MPI"; NULL: the same */
-  /** Time that a collective waits for the other processes, in seconds, after which it fails with
-      TN_ERR_TIMEOUT, and the group is lost; 0: 60 */
+  /** Time that a collective waits for the other processes, in seconds, for each 4 MiB of it; after
+      that it fails with TN_ERR_TIMEOUT, and the group is lost; 0: 60 */
   double timeout;
 } tn_group_desc;
 

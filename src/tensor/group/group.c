@@ -100,8 +100,9 @@ int64_t tn_group_rank(const tn_group *g) { return g ? g->rank : -1; }
 
 /* Collectives. */
 
-/** Waits for the piece that was started; TN_ERR_TIMEOUT past the deadline. */
-static tn_status wait_for_piece(tn_group *g, int64_t deadline, diag *d) {
+/** Waits for the piece that was started; TN_ERR_TIMEOUT past the time limit, which each piece has,
+    as a large array takes its time. */
+static tn_status wait_for_piece(tn_group *g, diag *d) {
   bool is_done = false;
   int64_t start = clock_now_ns();
   tn_status s = TN_OK;
@@ -109,7 +110,7 @@ static tn_status wait_for_piece(tn_group *g, int64_t deadline, diag *d) {
     s = g->engine->is_done(g->state, &is_done, d);
     int64_t now = clock_now_ns();
     if (s != TN_OK || is_done) break;
-    if (now >= deadline)
+    if (now - start >= g->timeout_ns)
       return diag_set(d, TN_ERR_TIMEOUT,
                       "the other processes did not come to it within %g s: one of them may have "
                       "ended, or run another graph",
@@ -119,16 +120,16 @@ static tn_status wait_for_piece(tn_group *g, int64_t deadline, diag *d) {
   return s;
 }
 
-static tn_status run_piece(tn_group *g, const collective_piece *p, int64_t deadline, diag *d) {
+static tn_status run_piece(tn_group *g, const collective_piece *p, diag *d) {
   tn_status s = g->engine->start(g->state, p, d);
-  if (s == TN_OK) s = wait_for_piece(g, deadline, d);
+  if (s == TN_OK) s = wait_for_piece(g, d);
   g->is_stuck = s != TN_OK;
   return s;
 }
 
 /** TN_ERR_ARGUMENT unless all processes are at the same collective: the greatest hash is the
     least. */
-static tn_status compare_processes(tn_group *g, uint64_t hash, int64_t deadline, diag *d) {
+static tn_status compare_processes(tn_group *g, uint64_t hash, diag *d) {
   uint64_t *own = (uint64_t *)(void *)g->pieces[0], *most = (uint64_t *)(void *)g->pieces[1];
   own[0] = hash;
   own[1] = ~hash;
@@ -138,7 +139,7 @@ static tn_status compare_processes(tn_group *g, uint64_t hash, int64_t deadline,
                               .count = 2,
                               .from = own,
                               .to = most};
-  tn_status s = run_piece(g, &p, deadline, d);
+  tn_status s = run_piece(g, &p, d);
   if (s != TN_OK || most[0] == (uint64_t)~most[1]) return s;
   return diag_set(d, TN_ERR_ARGUMENT,
                   "other processes run another collective here, or one of other types, sizes or "
@@ -161,7 +162,7 @@ static void copy_rows(char *to, size_t to_pitch, const char *from, size_t from_p
 }
 
 static tn_status run_pieces(tn_group *g, const collective *c, dtype t, uint64_t count,
-                            const char *from, char *to, int64_t deadline, diag *d) {
+                            const char *from, char *to, diag *d) {
   size_t element = dtype_bytes(t), size = (size_t)g->size, most = PIECE_BYTES / element;
   size_t rows_in = c->kind == COLLECTIVE_REDUCE_SCATTER ? size : 1;
   size_t rows_out = c->kind == COLLECTIVE_ALL_GATHER ? size : 1;
@@ -179,7 +180,7 @@ static tn_status run_pieces(tn_group *g, const collective *c, dtype t, uint64_t 
                                 .count = n,
                                 .from = in,
                                 .to = out};
-    s = run_piece(g, &p, deadline, d);
+    s = run_piece(g, &p, d);
     if (s == TN_OK)
       copy_rows(to + done * element, (size_t)count * element, out, n * element, rows_out,
                 n * element);
@@ -190,15 +191,14 @@ static tn_status run_pieces(tn_group *g, const collective *c, dtype t, uint64_t 
 tn_status group_run(tn_group *g, const collective *c, const tn_type *in, uint64_t count,
                     const void *from, void *to, const char *text, diag *d) {
   mutex_lock(&g->lock);
-  int64_t deadline = clock_now_ns() + g->timeout_ns;
   tn_status s = g->lost.status;
   if (s != TN_OK) {
     diag_set(d, s, "%s: the group is lost since a collective failed: %.400s", text, g->lost.text);
   } else {
     uint64_t hash = hash_collective(g, c, in);
     g->n_run++;
-    s = compare_processes(g, hash, deadline, d);
-    if (s == TN_OK) s = run_pieces(g, c, (dtype)in->dtype, count, from, to, deadline, d);
+    s = compare_processes(g, hash, d);
+    if (s == TN_OK) s = run_pieces(g, c, (dtype)in->dtype, count, from, to, d);
     if (s != TN_OK) {
       diag_prefix(d, "%s, process %lld of %lld", text, (long long)g->rank, (long long)g->size);
       g->lost = d->failure;
