@@ -301,10 +301,16 @@ static void sizes_without_a_choice_are_compiled_at_once(void **state) {
 
 /* Changes between two runs. */
 
-/** A cache that grows by a row each step, from none. */
+/** A cache that grows by a row each step, from none: it needs three variants, and in the end little
+    more memory than early on. */
 static void a_cache_grows(void **state) {
-  tn_context *c = *state;
-  enum { STEPS = 100 };
+  (void)state;
+  enum { STEPS = 1000, EARLY = 100, MORE_BYTES = 1 << 20 };
+  tn_open_desc opening = TN_OPEN_DESC_INIT;
+  opening.threads = 2;
+  opening.memory_limit = UINT64_C(1) << 40; /* which counts what is in use */
+  tn_context *c = tn_open(&opening);
+  uint64_t early = 0;
   tn_dim n = tn_dim_var(c, "n", 0, 1000);
   tn_tensor *cache = tn_input(c, "cache", tn_shape(n, 2), TN_F32);
   tn_tensor *row = tn_input(c, "row", tn_shape(1, 2), TN_F32);
@@ -313,7 +319,8 @@ static void a_cache_grows(void **state) {
   const char *names[] = {"next", "sum"};
   tn_plan_desc d = {sizeof d, "cache", names, TN_VARIANTS_AUTO, false, NULL, 0};
   tn_binding *b = bind_compiled(c, out, 2, &d);
-  float rows[2] = {0, 1}, got[STEPS][2], none[2];
+  float rows[2] = {0, 1}, none[2];
+  static float got[STEPS][2];
   tn_binding_carry(b, "next", "cache");
   tn_binding_input(b, "cache", tn_shape(0, 2), TN_F32, none, 0);
   for (size_t step = 0; step < STEPS; step++) {
@@ -321,11 +328,14 @@ static void a_cache_grows(void **state) {
     tn_binding_input(b, "row", tn_shape(1, 2), TN_F32, rows, sizeof rows);
     check_bound(b, tn_binding_run(b));
     assert_int_equal(tn_binding_type(b, "next").shape.size[0], step + 1);
+    if (step == EARLY) early = atomic_load(&c->limit.used);
     check_output_floats(b, "sum", FLOATS((float)(step * (step + 1) / 2), (float)(step + 1)));
   }
   check_bound(b, tn_binding_read(b, "next", TN_F32, got, sizeof got));
   for (size_t i = 0; i < STEPS; i++) assert_true(got[i][0] == (float)i && got[i][1] == 1);
   assert_int_equal(b->plan->variants->n_made, 3); /* none, one, and more rows */
+  assert_true(early && atomic_load(&c->limit.used) < early + MORE_BYTES);
+  check_ok(c, tn_close(c));
 }
 
 /** A state keeps its contents, whichever variant changes it, and when runs are asynchronous. */
@@ -699,7 +709,7 @@ int main(void) {
       WITH(one_variant_is_compiled_with_the_plan),
       WITH(only_sizes_that_differ_vary),
       WITH(sizes_without_a_choice_are_compiled_at_once),
-      WITH(a_cache_grows),
+      cmocka_unit_test(a_cache_grows),
       WITH(states_pass_from_variant_to_variant),
       WITH(profiles_follow_the_variant),
       WITH(variants_are_prepared),
