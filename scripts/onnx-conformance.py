@@ -5,7 +5,8 @@
     scripts/onnx-conformance.py [--build FOLDER] [--jobs N] [--with RUNTIME] PATTERN…
 
 With --check nothing is written, and the page has to agree. With patterns, regular expressions of
-names, the results of the cases that match are printed. RUNTIME is tenon or onnxruntime. The build,
+names, the results of the cases that match are printed. RUNTIME is tenon, onnxruntime, interpreter (Tenon's
+interpreter of the imported graph) or stored (Tenon with every value of the graph as an output). The build,
 build/release unless said, needs build/venv (scripts/setup.sh --tests).
 """
 

@@ -5,6 +5,7 @@ of the case; integers, bools and strings have to be equal. Then the expectations
 the comparison has to notice that."""
 
 import multiprocessing.connection
+import functools
 import os
 import pickle
 import random
@@ -256,8 +257,16 @@ def result(loaded, found, name):
     return None if n < 0 else [found[f"{name}[{i}]"] for i in range(n)]
 
 
-def run_tenon(folder, model, inputs, outputs, sets):
-    """Yields the outputs of each set."""
+def values_of(model, outputs):
+    """Returns the model's outputs, and all other values that its nodes compute."""
+    graph = onnx.ModelProto.FromString(model).graph
+    return outputs + [v for n in graph.node for v in n.output if v and v not in outputs]
+
+
+def run_tenon(folder, model, inputs, outputs, sets, stored=False, **options):
+    """Yields the outputs of each set; with `stored` all values of the graph are outputs."""
+    if stored and all(map(is_tensor, onnx.ModelProto.FromString(model).graph.output)):
+        options["outputs"] = values_of(model, outputs)
     library = Library(folder)
     loaded = None
     for given, _ in sets:
@@ -269,7 +278,7 @@ def run_tenon(folder, model, inputs, outputs, sets):
         if loaded is None or values or lists:
             sizes = [(f"{n}:{i}", size) for n, x in given.items() if n not in {**values, **lists}
                      for i, size in enumerate(x.shape)] if lists else []
-            loaded = library.load(model, sizes, values=values, lists=lists)
+            loaded = library.load(model, sizes, values=values, lists=lists, **options)
         found = loaded.run({n: x for n, x in ports_of(given) if n not in values})
         yield [result(loaded, found, name) for name in outputs]
 
@@ -284,7 +293,9 @@ def run_onnxruntime(_, model, inputs, outputs, sets):
         yield session.run(outputs, dict(zip(inputs, given)))
 
 
-RUNTIMES = {"tenon": run_tenon, "onnxruntime": run_onnxruntime}
+RUNTIMES = {"tenon": run_tenon, "onnxruntime": run_onnxruntime,
+            "interpreter": functools.partial(run_tenon, interpreted=True),
+            "stored": functools.partial(run_tenon, stored=True)}
 
 
 def check(case, runtime, folder):

@@ -110,18 +110,23 @@ class Library(Tenon):
         function = getattr(self.lib, "tn_" + name)
         function.argtypes, function.restype = arguments, result
 
-    def load(self, source, sizes=(), variants=0, copy=False, values=None, lists=None):
+    def load(self, source, sizes=(), variants=0, copy=False, values=None, lists=None,
+             interpreted=False, outputs=()):
         """Loads a model from a path or from a file's bytes; `sizes` lists pairs (name, known),
-        `variants` is one of tn_variants, `values` are {input: array}, and `lists` {input: arrays}."""
+        `variants` is one of tn_variants, `values` are {input: array}, and `lists` {input: arrays}.
+        `outputs` are names of values instead of the model's outputs."""
         model = ctypes.c_void_p()
         known = (ModelSize * len(sizes))(*[model_size(*s) for s in sizes])
         given = {n: np.ascontiguousarray(x).reshape(np.shape(x)) for n, x in (values or {}).items()}
         fixed = (InputValue * len(given))(*[InputValue(n.encode(), type_of(x), x.ctypes.data)
                                             for n, x in given.items()])
         listed = (InputList * len(lists or {}))(*[input_list(*x) for x in (lists or {}).items()])
+        names = (ctypes.c_char_p * len(outputs))(*[n.encode() for n in outputs])
         desc = ModelDesc(ctypes.sizeof(ModelDesc), None, copy, known, len(sizes), None, variants,
-                         values=fixed, n_values=len(fixed), lists=listed, n_lists=len(listed))
-        is_told = sizes or variants or copy or given or lists
+                         values=fixed, n_values=len(fixed), lists=listed, n_lists=len(listed),
+                         interpreted=interpreted, n_outputs=len(names),
+                         outputs=ctypes.cast(names, ctypes.c_void_p) if outputs else None)
+        is_told = sizes or variants or copy or given or lists or interpreted or outputs
         desc, model_at = ctypes.byref(desc) if is_told else None, ctypes.byref(model)
         if isinstance(source, bytes):
             s = self.lib.tn_model_load_bytes(self.context, source, len(source), desc, model_at)
