@@ -114,6 +114,31 @@ static void computes_affine_forms(void **state) {
   assert_int_equal(value(f, ix_floordiv(f->ir, e, ix_const(f->ir, 10)), 5), 2);
 }
 
+static void computes_conditions(void **state) {
+  fixture *f = *state;
+  const node *n = n_var(f, DT_INDEX), *two = ix_const(f->ir, 2), *six = ix_const(f->ir, 6);
+  const node *above = ir_op2(f->ir, OP_LT, two, n), *below = ir_op2(f->ir, OP_LE, n, six);
+  static const struct {
+    op op;
+    int64_t at_1, at_4, at_9;
+  } cases[] = {
+      {OP_AND, 0, 1, 0}, {OP_OR, 1, 1, 1}, {OP_XOR, 1, 0, 1}, {OP_EQ, 0, 1, 0}, {OP_NE, 1, 0, 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const node *c = ir_op2(f->ir, cases[i].op, above, below);
+    const node *e = ir_op3(f->ir, OP_WHERE, c, n, two);
+    assert_int_equal(value(f, e, 1), cases[i].at_1 ? 1 : 2);
+    assert_int_equal(value(f, e, 4), cases[i].at_4 ? 4 : 2);
+    assert_int_equal(value(f, e, 9), cases[i].at_9 ? 9 : 2);
+    assert_int_equal(value(f, ir_op1(f->ir, OP_NOT, c), 9), !cases[i].at_9);
+  }
+  const node *k = n_var(f, DT_I64), *twelve = number(f, 12);
+  assert_int_equal(value(f, ir_op2(f->ir, OP_AND, k, twelve), 10), 8);
+  assert_int_equal(value(f, ir_op2(f->ir, OP_OR, k, twelve), -16), -4);
+  assert_int_equal(value(f, ir_op2(f->ir, OP_XOR, k, twelve), 10), 6);
+  assert_int_equal(value(f, ir_op1(f->ir, OP_NOT, k), 10), -11);
+  assert_int_equal(value(f, ir_op1(f->ir, OP_NOT, ir_cast(f->ir, k, DT_U8)), 10), 245);
+}
+
 static void computes_several(void **state) {
   fixture *f = *state;
   const node *n = n_var(f, DT_I64);
@@ -183,8 +208,8 @@ static void tells_what_is_no_size(void **state) {
                 "a launch size has type f32, expected an integer type");
   refused_early(f, ir_bitcast(f->ir, n, DT_F64),
                 "a launch size has type f64, expected an integer type");
-  refused_early(f, ir_op2(f->ir, OP_XOR, n, n),
-                "a launch size uses xor, which is not supported in sizes");
+  refused_early(f, ir_op2(f->ir, OP_SHL, n, n),
+                "a launch size uses shl, which is not supported in sizes");
   refused_early(f, var(f, DT_I64, "heads", 1, 8), "variable heads of a launch size has no value");
 }
 
@@ -345,6 +370,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {TEST(computes),
                                      TEST(computes_affine_forms),
+                                     TEST(computes_conditions),
                                      TEST(computes_several),
                                      TEST(tells_overflow),
                                      TEST(tells_division_by_zero),

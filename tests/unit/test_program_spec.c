@@ -170,8 +170,8 @@ static void terms_of_launches(void **state) {
   fixture *f = *state;
   termed t = {.f = f};
   static const char kernel[] =
-      "%%n = var index [min=1 max=9] \"n\"\n%%a = lt bool %%n 5\n%%b = lt bool 2 %%n\n"
-      "%%c = and bool %%a %%b\n%%w = where index %%c %%n 2\n"
+      "%%n = var index [min=1 max=9] \"n\"\n%%a = cast i64 %%n\n%%b = shl i64 %%a %%a\n"
+      "%%c = lt bool %%a %%b\n%%w = where index %%c %%n 2\n"
       "%%in = param f64 %s 3 [slot=4]\n%%out = param f32 %%n [slot=2]\n"
       "%%r = range index %%n [id=0 kind=loop axis=0 tail=0]\n"
       "%%x = index f64 %%in %%r 0 [component=0]\n%%y = cast f32 %%x\n"

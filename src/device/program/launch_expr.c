@@ -30,6 +30,12 @@ typedef enum term_kind {
   TERM_LT,
   TERM_LE,
   TERM_WHERE,
+  TERM_EQ,
+  TERM_NE,
+  TERM_NOT,
+  TERM_AND,
+  TERM_OR,
+  TERM_XOR,
   TERM_LIMIT
 } term_kind;
 
@@ -112,7 +118,9 @@ static bool find_kind(op o, term_kind *kind) {
                {OP_MOD, TERM_MOD},         {OP_CDIV, TERM_CDIV}, {OP_FLOORDIV, TERM_FLOORDIV},
                {OP_CMOD, TERM_CMOD},       {OP_MAX, TERM_MAX},   {OP_MIN, TERM_MIN},
                {OP_NEG, TERM_NEG},         {OP_ABS, TERM_ABS},   {OP_CAST, TERM_COPY},
-               {OP_BITCAST, TERM_BITCAST}, {OP_LT, TERM_LT},     {OP_LE, TERM_LE}};
+               {OP_BITCAST, TERM_BITCAST}, {OP_LT, TERM_LT},     {OP_LE, TERM_LE},
+               {OP_EQ, TERM_EQ},           {OP_NE, TERM_NE},     {OP_NOT, TERM_NOT},
+               {OP_AND, TERM_AND},         {OP_OR, TERM_OR},     {OP_XOR, TERM_XOR}};
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)
     if (table[i].op == o) {
       *kind = table[i].kind;
@@ -308,6 +316,12 @@ static tn_status eval_operation(const launch_term *s, int64_t a, int64_t b, int6
   case TERM_BITCAST: *r = reinterpret(s->dtype, a); return TN_OK;
   case TERM_LT: *r = a < b; return TN_OK;
   case TERM_LE: *r = a <= b; return TN_OK;
+  case TERM_EQ: *r = a == b; return TN_OK;
+  case TERM_NE: *r = a != b; return TN_OK;
+  case TERM_NOT: *r = s->dtype == DT_BOOL ? !a : reinterpret(s->dtype, ~a); return TN_OK;
+  case TERM_AND: *r = a & b; return TN_OK;
+  case TERM_OR: *r = a | b; return TN_OK;
+  case TERM_XOR: *r = a ^ b; return TN_OK;
   default: return eval_division(s, a, b, r, d);
   }
 }

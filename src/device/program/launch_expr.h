@@ -31,7 +31,8 @@ typedef struct launch_limits {
 } launch_limits;
 
 /** Compiles expressions over CONST, VAR, ADD, SUB, MUL, AFFINE, FLOORDIV, CDIV, MOD, CMOD, MAX,
-   MIN, NEG, ABS, CAST and BITCAST of index and integer types. `names` are the sorted names of the
+   MIN, NEG, ABS, NOT, AND, OR, XOR, LT, LE, EQ, NE, WHERE, CAST and BITCAST of index, integer and
+   bool types. `names` are the sorted names of the
    values that launch_exprs_eval gets; a VAR of another name, a float constant, and any other op
    raise TN_ERR_ARGUMENT through the arena's diag. NULL in `exprs` is 1. */
 launch_exprs launch_exprs_compile(arena *a, const node *const exprs[], size_t n,
