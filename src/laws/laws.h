@@ -210,7 +210,7 @@ static inline int64_t law_kind_number(range_kind kind, int64_t axis) {
    updates a buffer in place, no index of a THREAD range, or of a VECTOR that is not innermost,
    reads elements that others store. GLOBAL, LOCAL and WARP ranges, on targets with teams, are
    digits of the numbers of groups and workers (team_arrays.h). They are a STAGE's, no two of whose
-   indices store one element, or, but for GLOBAL, a FOLD's. */
+   indices store one element, or, but for GLOBAL, a FOLD's, and keep their kinds. */
 const node *law_kind(laws *l, const node *sink, const node *range, range_kind kind,
                      const node **changed);
 
