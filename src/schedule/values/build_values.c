@@ -394,8 +394,18 @@ static void rewrite_sums(building *r, const machine *m) {
   drop_unread(r);
 }
 
+static size_t count_sets(ir *g, const normalised *in) {
+  arena_mark here = arena_save(ir_scratch(g));
+  node_list order = topo_sort(ir_scratch(g), in->roots, in->n_roots, NULL, NULL);
+  size_t n = 0;
+  for (size_t i = 0; i < order.n; i++) n += op_overwrites((op)order.at[i]->op);
+  arena_rewind(ir_scratch(g), here);
+  return n;
+}
+
 void values_build(ir *g, int math, const machine *m, const joins_policy *p, normalised *in,
                   values *out) {
+  size_t sets = count_sets(g, in), resolved = 0;
   for (;;) {
     *out = (values){0};
     arena *work = ir_scratch(g);
@@ -412,6 +422,9 @@ void values_build(ir *g, int math, const machine *m, const joins_policy *p, norm
     arena_rewind(work, here);
     values_order(g, in, out, &conflicts);
     if (!conflicts.n) return;
+    resolved += conflicts.n;
+    if (resolved > sets) /* once its readers have a copy, a SET waits for nothing after it */
+      diag_raise(ir_diag(g), TN_ERR_INTERNAL, "copies do not order the SETs of a graph");
     versions_copy_for_readers(g, in, conflicts.at, conflicts.n);
   }
 }

@@ -1,6 +1,8 @@
 /* Implements guards of values: from the roots back, a value has the literals that all its readers
    have, where the readers of an element are the values that mention its variable. Values that one
-   step computes (the results of a loop, or of a user kernel) have one guard. */
+   step computes (the results of a loop, or of a user kernel) have one guard. A copy of an array
+   is needed where a SET changes the array, too: the SET comes after, and may decide the literals of
+   the copy's readers. */
 #include "schedule/values/guarded_values.h"
 
 #include "ir/core/ir.h"
@@ -63,6 +65,17 @@ static void join_steps(guarding *r) {
   }
 }
 
+/** Notes the need of copies where the arrays are changed that they are of. */
+static void need_copies(guarding *r) {
+  const map *copies = &r->in->copies;
+  for (size_t i = 0; i < copies->n; i++) {
+    const node *copy = copies->at[i].key;
+    value *v = map_get(&r->v->of, copy);
+    const value *over = map_get(&r->v->overwriter, copy->src[0]);
+    if (v && v->guard && over && over->guard) need(r, v, over->guard);
+  }
+}
+
 static void pass_on(guarding *r, const value *v) {
   const value_inputs *in = &v->inputs;
   const node *pick = v->tensor->op == OP_PICK ? v->tensor : NULL;
@@ -86,6 +99,7 @@ static void find_guards(guarding *r) {
     for (size_t i = r->v->at.n; i-- > 0;)
       if (r->v->at.at[i]->guard) pass_on(r, r->v->at.at[i]);
     need_bounds(r);
+    need_copies(r);
     join_steps(r);
   } while (r->changed);
 }
