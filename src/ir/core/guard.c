@@ -3,14 +3,18 @@
 
 #include <string.h>
 
+/** True if size i of a PICK is a WHERE between the sizes of its sides, and so has its condition. */
+static bool is_chosen_size(const node *pick, size_t i) {
+  const node *size = pick->src[3 + i], *a = pick->src[1]->dims[i], *b = pick->src[2]->dims[i];
+  return size->op == OP_WHERE && a != b && size->src[1] == a && size->src[2] == b;
+}
+
 guard_table guard_table_of(arena *a, const node *const nodes[], size_t n) {
   guard_table t = {.a = a};
-  for (size_t i = 0; i < n; i++) {
-    if (nodes[i]->op != OP_PICK) continue;
-    for (size_t k = 3; k < nodes[i]->n_src; k++)
-      if (nodes[i]->src[k]->op == OP_WHERE)
-        map_set(a, &t.condition_of, nodes[i]->src[k]->src[0], (void *)nodes[i]->src[0]);
-  }
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; nodes[i]->op == OP_PICK && k < nodes[i]->rank; k++)
+      if (is_chosen_size(nodes[i], k))
+        map_set(a, &t.condition_of, nodes[i]->src[3 + k]->src[0], (void *)nodes[i]->src[0]);
   return t;
 }
 
