@@ -511,6 +511,7 @@ static void run_schedule(run *x, size_t number, char *const memory[]) {
   const schedule_step *step = &x->s->steps.at[number];
   char **want = copies(x, step, memory);
   report_stage(x->r, "scheduling, step %zu", number);
+  print_stage(x, step->kernel);
   run_kernel(x, step, step->kernel, want);
   bool reorders = x->g->math & MATH_REORDER;
   const node *sink = random_schedule(x->k, &x->rng, step->kernel, reorders, &check_laws_applied);

@@ -1189,8 +1189,6 @@ static const tensor_row *turn_of_rows(uint64_t seed) {
 
 /* Some graphs have sizes that they compute: elements of clipped integers. */
 
-/* Branches are off: schedules of some take memory without bound (docs/status.md). */
-enum { BRANCHES = false };
 enum { ITEMS_EVERY = 6, PICKS_EVERY = 7, UNTIL_EVERY = 5, MOST_ITEM = 12 };
 
 static const node *clipped(maker *m, const node *x, int64_t min, int64_t max) {
@@ -1244,20 +1242,11 @@ static const node *side_of(maker *m, const node *x) {
   return x;
 }
 
-/** True if two shapes differ in sizes that are not known. */
-static bool is_computed_apart(shape a, shape b) {
-  bool apart = false;
-  for (size_t k = 0; k < a.rank; k++)
-    apart |= a.dims[k] != b.dims[k] && !(node_is_const(a.dims[k]) && node_is_const(b.dims[k]));
-  return apart;
-}
-
 static const node *picked(maker *m) {
   const node *x = any_value(m);
   shape s = shape_of(x), other = any_shape(m);
   for (size_t k = 0; k < s.rank && k < other.rank; k++)
     if (rng_chance(&m->r, 40)) s.dims[k] = other.dims[k];
-  if (is_computed_apart(shape_of(x), s)) return NULL;
   const node *y = want(m, (dtype)x->dtype, &s, false);
   if (!fits(m, x) || !fits(m, y)) return NULL;
   return ir_pick(m->g, any_condition(m), side_of(m, x), side_of(m, y));
@@ -1348,7 +1337,7 @@ void generate(graph *g, uint64_t seed) {
     if (fits(&m, n)) keep(&m, n);
     if (seed % ITEMS_EVERY == 2 && i < 8 && i % 3 == 1) add_items(&m);
     if (m.has_until && i % 6 == 5 && fits(&m, n = looped(&m))) keep(&m, n);
-    n = BRANCHES && seed % PICKS_EVERY == 3 && rng_chance(&m.r, 40) ? picked(&m) : NULL;
+    n = seed % PICKS_EVERY == 3 && rng_chance(&m.r, 40) ? picked(&m) : NULL;
     if (fits(&m, n)) keep(&m, n);
   }
   if (rng_below(&m.r, 200) == 0) add_long_products(&m);

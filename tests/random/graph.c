@@ -190,7 +190,8 @@ static int64_t value_of_item(const graph *g, const node *item) {
   interp_env e = graph_env(&own);
   if (interp_tensor(&e, own.roots, 1, &result, g->a) != TN_OK) diag_rethrow(g->a->diag);
   int64_t value = (int64_t)scalar_load(DT_I64, result.data);
-  map_set(g->a, &((graph *)g)->items, item, (void *)(uintptr_t)(value + 1));
+  map_set(g->a, &own.items, item, (void *)(uintptr_t)(value + 1));
+  ((graph *)g)->items = own.items; /* one table: others were added meanwhile */
   return value;
 }
 
@@ -210,7 +211,9 @@ int64_t graph_size(const graph *g, const node *n) {
   if (n->n_src > 64) diag_raise(g->a->diag, TN_ERR_INTERNAL, "a size of %u terms", n->n_src);
   for (uint32_t i = 0; i < n->n_src; i++) args[i] = (uint64_t)graph_size(g, n->src[i]);
   if (n->op == OP_AFFINE) return (int64_t)scalar_eval_affine(n->ints, n->n_src, args, &overflow);
-  return (int64_t)scalar_eval((op)n->op, DT_INDEX, (dtype)n->dtype, args, &overflow);
+  if (!n->n_src) diag_raise(g->a->diag, TN_ERR_INTERNAL, "a size uses %s", op_name((op)n->op));
+  dtype operand = (dtype)n->src[scalar_typed_operand((op)n->op)]->dtype;
+  return (int64_t)scalar_eval((op)n->op, operand, (dtype)n->dtype, args, &overflow);
 }
 
 int64_t graph_count(const graph *g, const node *n) {

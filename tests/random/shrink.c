@@ -37,11 +37,20 @@ typedef struct attempt {
   report r;
 } attempt;
 
-/** Rejects sizes divided by an expression that may be 0. */
-static void check_divisors(const graph *g) {
+static bool has_computed_size(const graph *g, const node *n) {
+  node_list order = topo_sort(g->a, n->dims, n->rank, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_ITEM || order.at[i]->op == OP_BUFFER) return true;
+  return false;
+}
+
+/** Rejects sizes divided by an expression that may be 0, and inputs of computed sizes. */
+static void check_sizes(const graph *g) {
   node_list order = topo_sort(g->a, g->roots, g->n_roots, NULL, NULL);
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
+    if (n->op == OP_BUFFER && has_computed_size(g, n))
+      diag_raise(g->a->diag, TN_ERR_SHAPE, "an input of a computed size");
     bool divides = n->dtype == DT_INDEX && (n->op == OP_FLOORDIV || n->op == OP_MOD);
     if (divides && n->src[1]->lo <= 0) diag_raise(g->a->diag, TN_ERR_SHAPE, "a division by 0");
   }
@@ -52,7 +61,7 @@ static void body(void *arg) {
   graph *g = &t->g;
   diag *d = g->a->diag;
   if (verify_graph(g->roots, g->n_roots, LEVEL_TENSOR, g->a->mem, d) != TN_OK) diag_rethrow(d);
-  check_divisors(g);
+  check_sizes(g);
   graph_prepare(g);
   interp_env e = graph_env(g);
   interp_array *results = arena_alloc(g->a, g->n_roots * sizeof *results);
@@ -76,6 +85,7 @@ static bool fails(shrinking *s, const node **roots, size_t n) {
   memset(&t->g.buffers, 0, sizeof t->g.buffers);
   memset(&t->g.vars, 0, sizeof t->g.vars);
   memset(&t->g.customs, 0, sizeof t->g.customs);
+  memset(&t->g.items, 0, sizeof t->g.items);
   if (!n || diag_catch(s->g->a->diag, body, t) != TN_OK) return false;
   if (!is_alike(s->report, &t->r)) return false;
   *s->g = t->g;
