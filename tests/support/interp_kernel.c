@@ -406,8 +406,8 @@ static void add_item(kernel *k, const node *n) {
   case OP_OUT: return;
   default: break;
   }
-  if (!op_is_elementwise(n->op) || n->lanes != 1 || n->rank ||
-      !(op_facts_of(n->op)->stages & LEVEL_KERNEL))
+  bool is_scalar = op_is_elementwise(n->op) || n->op == OP_DISTINCT;
+  if (!is_scalar || n->lanes != 1 || n->rank || !(op_facts_of(n->op)->stages & LEVEL_KERNEL))
     ill_formed(k, n, "is no op of a kernel");
   add_op(k, n);
 }
@@ -565,10 +565,14 @@ static void run_op(kernel *k, const step *s) {
     invalid |= k->slots.at[s->from[i]].invalid;
   }
   if (invalid && s->n->op == OP_WHERE) invalid = k->slots.at[s->from[args[0] ? 1 : 2]].invalid;
-  dtype t = s->n->src[scalar_typed_operand(s->n->op)]->dtype;
   slot *to = &k->slots.at[s->to];
-  to->bits = scalar_eval(s->n->op, t, s->n->dtype, args, &k->overflow);
   to->invalid = invalid;
+  if (s->n->op == OP_DISTINCT) {
+    to->bits = args[0];
+    return;
+  }
+  dtype t = s->n->src[scalar_typed_operand(s->n->op)]->dtype;
+  to->bits = scalar_eval(s->n->op, t, s->n->dtype, args, &k->overflow);
 }
 
 static void run_affine(kernel *k, const step *s) {

@@ -340,6 +340,54 @@ TEST(mixed_radix_coordinates_write_once) {
   assert_false(writes_once(t, ix_add(g, ix_scale(g, a, 4), far), 2, both));
 }
 
+static const node *distinct(test *t, const node *x, const node *key, const node *other) {
+  const node *src[] = {x, key, other};
+  return ir_node(t->g, OP_DISTINCT, DT_INDEX, src, other ? 3 : 2, NULL, 0);
+}
+
+/** True if a STAGE over two ranges that writes at two coordinates is proved to write once. */
+static bool writes_pairs_once(test *t, const node *x, const node *y, const node *const ranges[]) {
+  const node *v = ir_const(t->g, DT_F32, 1), *extent = ix_const(t->g, 1000);
+  const node *coords[] = {x, y}, *extents[] = {extent, extent};
+  size_t rank = 2;
+  return stage_writes_once(stage_make(t->g, &(stage_spec){.n_values = 1,
+                                                          .n_ranges = 2,
+                                                          .values = &v,
+                                                          .ranks = &rank,
+                                                          .coords = coords,
+                                                          .extents = extents,
+                                                          .ranges = ranges}),
+                           0);
+}
+
+/** An element of a buffer at two ranges, as an index. */
+static const node *place_at(test *t, const node *a, const node *b) {
+  const node *dims[] = {range_extent(a), range_extent(b)}, *at[] = {a, b};
+  const node *p = ir_node(t->g, OP_PARAM, DT_I64, dims, 2, (int64_t[]){1}, 1);
+  return ir_cast(t->g, index_make(t->g, DT_I64, p, 0, 2, at), DT_INDEX);
+}
+
+/* What a DISTINCT says tells its key alone, and only where the others are known too. */
+TEST(distinct_coordinates_write_once) {
+  ir *g = t->g;
+  const node *a = range_make(g, ix_const(g, 4), KIND_LOOP),
+             *b = range_make(g, ix_const(g, 3), KIND_LOOP), *ab[] = {a, b};
+  const node *p = place_at(t, a, b), *q = place_at(t, b, a);
+  const node *number = ix_add(g, ix_scale(g, a, 3), b), *half = ix_floordiv(g, a, ix_const(g, 2));
+  assert_false(writes_once(t, p, 2, ab));
+  assert_true(writes_once(t, distinct(t, p, number, NULL), 2, ab));
+  assert_true(writes_once(t, distinct(t, distinct(t, p, a, NULL), b, NULL), 2, ab));
+  assert_true(writes_once(t, ix_add_const(g, distinct(t, p, number, NULL), 5), 2, ab));
+  assert_false(writes_once(t, distinct(t, p, a, NULL), 2, ab));
+  assert_false(writes_once(t, distinct(t, p, half, NULL), 1, ab));
+  assert_false(writes_once(t, distinct(t, p, ix_add(g, a, b), NULL), 2, ab));
+  assert_false(writes_once(t, ix_floordiv(g, distinct(t, p, number, NULL), ix_const(g, 2)), 2, ab));
+  assert_true(writes_pairs_once(t, distinct(t, p, b, a), a, ab));
+  assert_false(writes_pairs_once(t, distinct(t, p, b, a), q, ab));
+  assert_true(writes_pairs_once(t, distinct(t, p, number, q), q, ab));
+  assert_false(writes_pairs_once(t, distinct(t, p, number, q), half, ab));
+}
+
 /* Machine code. */
 
 typedef struct compiled {
@@ -429,6 +477,7 @@ int main(void) {
       cmocka_unit_test(folds_start_from_folds),
       cmocka_unit_test(long_chains_of_starts),
       cmocka_unit_test(mixed_radix_coordinates_write_once),
+      cmocka_unit_test(distinct_coordinates_write_once),
       cmocka_unit_test(random_kernels_as_machine_code),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

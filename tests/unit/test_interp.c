@@ -209,6 +209,18 @@ TENSOR_TEST(test_tensor_gather) {
   CHECK_I32(&r, 15, 10, 0, 0);
 }
 
+TENSOR_TEST(test_tensor_distinct_places) {
+  const node *x = vector(t, DT_I32, 4), *u = vector(t, DT_I32, 3), *p = vector(t, DT_I64, 3);
+  fill_i32(t, x, 10);
+  fill_i32(t, u, 1);
+  memcpy(array(t, p)->data, (int64_t[]){3, -1, -1}, 24);
+  const node *s = ir_scatter_distinct(t->g, x, u, &p, OP_ADD);
+  interp_array r = tensor(t, s);
+  CHECK_I32(&r, 10, 11, 12, 14);
+  memcpy(array(t, p)->data, (int64_t[]){1, 0, 1}, 24);
+  refuse_tensor(t, s, TN_ERR_ARGUMENT, "writes element 1 twice");
+}
+
 TENSOR_TEST(test_tensor_reduce) {
   const node *x = matrix(t, DT_I32, 2, 3);
   fill_i32(t, x, 1);
@@ -1070,6 +1082,7 @@ int main(void) {
       cmocka_unit_test(test_tensor_permute_3),
       cmocka_unit_test(test_tensor_expand_and_iota),
       cmocka_unit_test(test_tensor_gather),
+      cmocka_unit_test(test_tensor_distinct_places),
       cmocka_unit_test(test_tensor_reduce),
       cmocka_unit_test(test_tensor_sums_are_exact),
       cmocka_unit_test(test_tensor_zero_size),

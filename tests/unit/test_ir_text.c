@@ -304,8 +304,9 @@ static const node *varied(pool *p) {
   return ir_check_spec(&s) ? NULL : ir_make(p->w->g, &s);
 }
 
-/** Tiles, which make the text above too long for a literal. */
-static const char of_tiles[] =
+/** Further ops, which make the text above too long for a literal. */
+static const char further_ops[] =
+    "%apart = distinct index %half %i %rest\n"
     "%tile = load f32x256 %p %a 16 [columns=16]\n%tf = tile_bf16 f32x256 %tile %tile %tile\n"
     "%words = const i32x256 3\n%tu = tile_u8i8 i32x256 %words %words %words\n";
 
@@ -315,8 +316,8 @@ static void fill_pool(pool *p) {
   /* the text's root reaches only part of the nodes: parses it again with every name as a root */
   str all = str_new(&p->w->a);
   str_add_bytes(&all, every_op, strlen(every_op) - strlen("return %pr\n"));
-  str_add(&all, of_tiles);
-  str_add(&all, "return %tile %tf %tu");
+  str_add(&all, further_ops);
+  str_add(&all, "return %tile %tf %tu %apart");
   for (const char *c = every_op; (c = strchr(c, '%')); c++)
     if (c == every_op || c[-1] == '\n') str_addf(&all, " %.*s", (int)strcspn(c, " "), c);
   str_add(&all, "\n");

@@ -177,6 +177,7 @@ static const node *lower_by_op(lowering *l, const node *n) {
     if (range_is_digit(n)) return lower_digit(l, n);
     return subst_rebuild(l->g, n, lower_nodes(l, n->src, n->n_src));
   case OP_OUT: return lower_out(l, n);
+  case OP_DISTINCT: return lower_node(l, n->src[0]);
   default: return subst_rebuild(l->g, n, lower_nodes(l, n->src, n->n_src));
   }
 }

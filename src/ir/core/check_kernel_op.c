@@ -163,6 +163,10 @@ const char *check_op_affine(const node_spec *s) {
   return NULL;
 }
 
+const char *check_op_distinct(const node_spec *s) {
+  return check_all(check_is_index, s->src, s->n_src) ? NULL : "a source that is no index";
+}
+
 /* Lowered kernels. */
 
 static bool is_storage(const node *n) {

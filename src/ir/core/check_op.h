@@ -59,6 +59,7 @@ const char *check_op_state(const node_spec *s);
 const char *check_op_index(const node_spec *s);
 const char *check_op_out(const node_spec *s);
 const char *check_op_affine(const node_spec *s);
+const char *check_op_distinct(const node_spec *s);
 const char *check_op_alloc(const node_spec *s);
 const char *check_op_barrier(const node_spec *s);
 const char *check_op_load(const node_spec *s);

@@ -136,7 +136,7 @@ const char *check_op_scatter(const node_spec *s) {
   }
   if (s->ints[0] != -1 && !check_reduces(s->ints[0], (dtype)old->dtype))
     return "not an op that reduces this type";
-  return NULL;
+  return s->n_int == 1 || s->ints[1] == 1 ? NULL : "scatter's places are distinct (1) or unknown";
 }
 
 const char *check_op_scan(const node_spec *s) {

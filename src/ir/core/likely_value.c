@@ -40,6 +40,7 @@ static interval value_at(const node_spec *s) {
   }
   case OP_ITEM: return point(s->src[s->n_src - 1]);
   case OP_AFFINE: return affine_at(s);
+  case OP_DISTINCT: return point(src[0]);
   case OP_NEG: return interval_scale(point(src[0]), -1);
   case OP_ADD: return interval_add(point(src[0]), point(src[1]));
   case OP_SUB: return interval_sub(point(src[0]), point(src[1]));

@@ -95,6 +95,7 @@ static interval exact_bounds(const node_spec *s) {
   case OP_VAR: return (interval){s->ints[0], s->ints[1]};
   case OP_ITEM: return item_bounds(s);
   case OP_INVALID: return (interval){0, 0};
+  case OP_DISTINCT: return a;
   case OP_RANGE:
   case OP_SPECIAL: return interval_of_extent(a);
   case OP_AFFINE: return infer_affine_bounds(s->ints[0], s->n_src, src, s->ints + 1);

@@ -82,11 +82,21 @@ const node *ir_element_count(ir *g, const node *x) {
   return size;
 }
 
-const node *ir_scatter(ir *g, const node *x, const node *values, const node *const index[],
-                       int64_t o) {
+static const node *scatter(ir *g, const node *x, const node *values, const node *const index[],
+                           const int64_t ints[], size_t n_int) {
   const node *src[IR_MAX_RANK + 2] = {x, values};
   for (size_t i = 0; i < x->rank; i++) src[2 + i] = index[i];
-  return ir_node(g, OP_SCATTER, (dtype)x->dtype, src, x->rank + 2u, &o, 1);
+  return ir_node(g, OP_SCATTER, (dtype)x->dtype, src, x->rank + 2u, ints, n_int);
+}
+
+const node *ir_scatter(ir *g, const node *x, const node *values, const node *const index[],
+                       int64_t o) {
+  return scatter(g, x, values, index, &o, 1);
+}
+
+const node *ir_scatter_distinct(ir *g, const node *x, const node *values, const node *const index[],
+                                int64_t o) {
+  return scatter(g, x, values, index, (int64_t[]){o, 1}, 2);
 }
 
 const node *ir_scan(ir *g, op o, const node *x, size_t axis) {

@@ -25,6 +25,9 @@ const node *ir_element_count(ir *g, const node *x);
     combined with what is there by an op, or, for o < 0, the last one in row-major order. */
 const node *ir_scatter(ir *g, const node *x, const node *values, const node *const index[],
                        int64_t o);
+/** SCATTER of values of which no two are written to one element: they may be in any order. */
+const node *ir_scatter_distinct(ir *g, const node *x, const node *values, const node *const index[],
+                                int64_t o);
 
 /** SCAN: op(result before it, element) along an axis, in order. */
 const node *ir_scan(ir *g, op o, const node *x, size_t axis);

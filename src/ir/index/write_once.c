@@ -1,6 +1,7 @@
 /* Implements the proofs that a STAGE (array builder) writes no element twice, as a dataflow over
    digits iterated to a fixed point: a coordinate determines its digits, all digits of an index
-   determine the index, and an index that is a mixed-radix sum determines its terms. */
+   determine the index, an index that is a mixed-radix sum determines its terms, and a DISTINCT its
+   key. A negative DISTINCT determines nothing, but is no element. */
 #include "ir/index/write_once.h"
 
 #include "ir/core/affine.h"
@@ -146,12 +147,24 @@ static knowledge knowledge_of_value(const node *stage, size_t value) {
   return knowledge_of(stage, stage_rank(stage, value), stage_coords(stage, value));
 }
 
+/** Adds what a known DISTINCT is equal to, and its key if the others are known too. */
+static void add_key_of(knowledge *k, const node *x) {
+  add_part(k, part_of(x->src[0]));
+  for (uint32_t i = 2; i < x->n_src; i++)
+    if (!is_invariant(k, x->src[i]) && !is_known(k, x->src[i])) return;
+  add_part(k, part_of(x->src[1]));
+}
+
 /** Adds digits until no new one follows. */
 static void close_knowledge(knowledge *k) {
   for (size_t before = 0; before < k->n;) {
     before = k->n;
-    for (size_t i = 0; i < before; i++)
-      if (is_known(k, k->parts[i].of)) add_terms_of(k, k->parts[i].of);
+    for (size_t i = 0; i < before; i++) {
+      const node *x = k->parts[i].of;
+      if (!is_known(k, x)) continue;
+      add_terms_of(k, x);
+      if (x->op == OP_DISTINCT) add_key_of(k, x);
+    }
   }
 }
 

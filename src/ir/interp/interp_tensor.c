@@ -371,11 +371,19 @@ static uint64_t combine(dtype t, int64_t o, uint64_t x, uint64_t y) {
   return o < 0 ? y : scalar_eval((op)o, t, t, (uint64_t[]){x, y}, &overflow);
 }
 
+_Noreturn static void raise_written_twice(run *r, const node *n, size_t to) {
+  diag_raise(r->d, TN_ERR_ARGUMENT,
+             "%s (node %" PRIu64 ") writes element %zu twice, but its places are to be distinct",
+             op_name(n->op), n->id, to);
+}
+
 static void run_scatter(run *r, const node *n) {
   interp_array *y = result_of(r, n);
   const interp_array *old = array_of(r, n->src[0]), *values = array_of(r, n->src[1]);
   const interp_array *index[INTERP_MAX_RANK];
   int64_t at[INTERP_MAX_RANK];
+  arena_mark here = arena_save(&r->work);
+  bool *written = n->n_int > 1 ? arena_calloc(&r->work, array_count(y) + 1, sizeof *written) : NULL;
   memcpy(y->data, old->data, old->bytes);
   for (size_t i = 0; i < old->rank; i++) {
     index[i] = array_of(r, n->src[i + 2]);
@@ -385,9 +393,12 @@ static void run_scatter(run *r, const node *n) {
     for (size_t i = 0; i < old->rank; i++) at[i] = (int64_t)read_element(index[i], k);
     if (!inside(y, at)) continue;
     size_t to = offset(y, at);
+    if (written && written[to]) raise_written_twice(r, n, to);
+    if (written) written[to] = true;
     write_element(y, to,
                   combine(y->dtype, n->ints[0], read_element(y, to), read_element(values, k)));
   }
+  arena_rewind(&r->work, here);
 }
 
 /** Combines elements with a running result for each line along the axis and each class. */
