@@ -513,8 +513,22 @@ static op any_reduction(maker *m, dtype t) {
   return all[rng_below(&m->r, n)];
 }
 
+/** Makes indices along an axis, none of which is there twice: running numbers of the elements that
+   a mask chooses, upwards or downwards; others are negative. They have no constant whose value
+   tests may change without making two of them equal. */
+static const node *distinct_indices(maker *m, const node *dim, const shape *s) {
+  const node *mask = want(m, DT_BOOL, s, true), *n = ir_element_count(m->g, mask);
+  const node *flat = ir_reshape(m->g, ir_cast(m->g, mask, DT_I64), 1, &n);
+  const node *sums = ir_reshape(m->g, ir_scan(m->g, OP_ADD, flat, 0), s->rank, s->dims);
+  const node *own = ir_reshape(m->g, ir_iota(m->g, DT_I64, 1, &n, 0), s->rank, s->dims);
+  const node *size = ir_fill(m->g, ir_cast(m->g, dim, DT_I64), s->rank, s->dims);
+  const node *place = rng_chance(&m->r, 50) ? sums : ir_op2(m->g, OP_SUB, size, sums);
+  return ir_op3(m->g, OP_WHERE, mask, place, ir_op1(m->g, OP_NOT, own));
+}
+
 /** Makes writes at indices, among them duplicates, some of them outside; along some axes, at the
-    updates' own coordinates. Some values are elements of the array itself. */
+    updates' own coordinates. Some values are elements of the array itself. Where one axis has
+    distinct indices, the writes are said to be distinct. */
 static const node *scattered(maker *m, const node *x) {
   const node *all[MOST_RANK];
   shape s = some_shape(m);
@@ -524,7 +538,10 @@ static const node *scattered(maker *m, const node *x) {
   dtype t = (dtype)x->dtype;
   int64_t o = rng_chance(&m->r, 50) ? -1 : (int64_t)any_reduction(m, t);
   const node *values = rng_chance(&m->r, 30) ? gathered_into(m, x, &s) : want(m, t, &s, true);
-  return ir_scatter(m->g, x, values, all, o);
+  if (!x->rank || rng_chance(&m->r, 60)) return ir_scatter(m->g, x, values, all, o);
+  size_t axis = rng_below(&m->r, x->rank);
+  all[axis] = distinct_indices(m, x->dims[axis], &s);
+  return ir_scatter_distinct(m->g, x, values, all, o);
 }
 
 /** Makes running results, of all elements or of those of a class, some of them outside. */

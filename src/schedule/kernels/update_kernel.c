@@ -8,8 +8,8 @@
                             emit STATE[p[i, r]]; r)
 
    c and i are coordinates along which elements are apart, and become loops of the STAGE, which may
-   run in any order; r are the FOLD's. Where a scatter has no such r, each element has one update at
-   most, and the STAGE writes at the indices. */
+   run in any order; r are the FOLD's. Where a scatter has no such r, or its indices are distinct,
+   each element has one update at most, and the STAGE writes at the indices. */
 #include "schedule/kernels/update_kernel.h"
 
 #include "ir/core/binder.h"
@@ -125,12 +125,38 @@ static const node *fold_of_updates(const update_kernel *k, const scatter_state *
                                       .ranges = bound});
 }
 
+/** The coordinates of updates that write no element twice: one of those by which they are told
+    apart says so. False if all are the updates' own. */
+static bool distinct_coordinates(const update_kernel *k, const node *const bound[], size_t n_bound,
+                                 const node *to[]) {
+  const node *const *at = k->body->src + 1;
+  size_t rank = k->param->rank, first = 0, n = 2;
+  while (first < rank && is_apart(k, at[first], k->param->dims[first])) first++;
+  if (first == rank) return false;
+  const node **src = arena_alloc(k->a, (rank + 2) * sizeof *src);
+  for (size_t i = 0; i < rank; i++) {
+    to[i] = at[i];
+    if (i != first) src[n++] = at[i];
+  }
+  for (size_t i = 0; i < n_bound; i++) {
+    src[0] = to[first], src[1] = bound[i];
+    to[first] = ir_node(k->g, OP_DISTINCT, DT_INDEX, src, n, NULL, 0);
+  }
+  return true;
+}
+
 static const node *scatter(const update_kernel *k) {
   const node *const *at = k->body->src + 1, *value = k->body->src[0];
   int64_t o = k->v->updates->op;
   const node **bound = arena_alloc(k->a, (k->v->rank + 1) * sizeof *bound);
   const node **all = arena_alloc(k->a, (k->n_ranges + k->param->rank + 1) * sizeof *all);
-  size_t n_bound = fold_ranges(k, bound), n = stage_ranges(k, bound, n_bound, all);
+  const node **distinct = arena_alloc(k->a, (k->param->rank + 1) * sizeof *distinct);
+  size_t n_bound = fold_ranges(k, bound);
+  if (n_bound && k->v->updates->is_distinct && distinct_coordinates(k, bound, n_bound, distinct)) {
+    at = distinct;
+    n_bound = 0;
+  }
+  size_t n = stage_ranges(k, bound, n_bound, all);
   if (!n_bound) {
     if (o >= 0) value = ir_op2(k->g, (op)o, element(k, at), value);
     return sink_over(k, value, at, all, n);

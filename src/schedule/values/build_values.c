@@ -284,6 +284,7 @@ static void add_scatter(building *r, const node *n) {
     is_own_axis(r, v, src[1 + i], old->dims[i], &apart);
   }
   u->op = n->ints[0];
+  u->is_distinct = n->n_int > 1;
   for (size_t k = 0; k < v->rank; k++)
     if (v->coords[k]->op == OP_RANGE && !(apart >> k & 1)) u->along |= UINT64_C(1) << k;
   v->updates = u;

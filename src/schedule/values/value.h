@@ -41,6 +41,7 @@ typedef struct value_updates {
                       body is GROUP(value; coordinate of each axis of the array …) */
   int64_t classes; /* of a scan by classes: its state is an array of as many elements, and the body
                       is GROUP(value; class); else 0 */
+  bool is_distinct; /* no two updates write one element: they may run in any order */
 } value_updates;
 
 /** Resources that a group reserves for a value that it will compute later. */

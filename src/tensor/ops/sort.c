@@ -53,7 +53,7 @@ static const node *write_at(builder *b, const node *x, const node *place) {
   sizes s = sizes_of(x);
   const node *none = ex_fill(b, ir_const_int(b->ir, (dtype)x->dtype, 0), &s);
   const node *at[] = {ex_iota(b, DT_I64, &s, 0), place};
-  return ir_scatter(b->ir, none, x, at, -1);
+  return ir_scatter_distinct(b->ir, none, x, at, -1);
 }
 
 /* A sort by digits: keys, unsigned and in groups, and the indices of where they came from, which

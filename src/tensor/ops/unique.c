@@ -73,9 +73,10 @@ static const node *lengths(builder *b, const node *places, const node *n) {
   return ex_binary(b, OP_SUB, next, places);
 }
 
+/** Writes updates at places, none of them twice. */
 static const node *scatter_vector(builder *b, const node *x, const node *updates,
                                   const node *place) {
-  return ir_scatter(b->ir, x, updates, &place, -1);
+  return ir_scatter_distinct(b->ir, x, updates, &place, -1);
 }
 
 static const node *filled_vector(builder *b, dtype t, const node *size) {
