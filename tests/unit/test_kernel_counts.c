@@ -6,6 +6,7 @@
 #include "support/tensor_check.h"
 
 #include <math.h>
+#include <unistd.h>
 
 /* Values. */
 
@@ -476,6 +477,18 @@ static void numbers_by_a_running_sum(void **state) {
   check_operations(b, 4 * N);
 }
 
+/** Sums of blocks are computed on all threads, not in the scan over blocks, which runs on one. */
+static void numbers_by_a_long_running_sum(void **state) {
+  enum { N = 4000000 };
+  tn_context *c = *state;
+  tn_plan *plan;
+  tn_tensor *y = tn_cumsum(tn_input(c, "x", tn_shape(N), TN_F32), 0);
+  check_ok(c, tn_plan_compile(c, &y, 1, NULL, &plan));
+  if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
+    assert_int_equal(executable_steps(plan->variants->at[0]->executable), 4); /* one copies */
+  tn_plan_free(plan);
+}
+
 static void trace(void **state) {
   tn_context *c = *state;
   float x[COLUMNS][COLUMNS];
@@ -574,6 +587,7 @@ int main(void) {
       TEST(rows_by_comparisons),
       TEST(rows_by_a_product_of_integers),
       TEST(numbers_by_a_running_sum),
+      TEST(numbers_by_a_long_running_sum),
       TEST(trace),
       TEST(adam_step),
       TEST(step_by_the_sign_of_an_average),

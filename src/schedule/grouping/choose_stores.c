@@ -1,9 +1,10 @@
 /* Implements the choice of stores by the price of whole kernels, a local search that starts from
    the grouping of the fusion search with its forced stores. A candidate is a value: one that is
    stored by choice may be computed in its readers, and one that a kernel computes beside a
-   reduction may be stored. Each round turns over candidates no two of which concern one kernel,
-   builds all kernels, and compares those that changed, joined where they compute the same values:
-   one trial prices many candidates apart. What gains is kept if all kernels together gain. */
+   reduction, a scan or updates may be stored. Each round turns over candidates no two of which
+   concern one kernel, builds all kernels, and compares those that changed, joined where they
+   compute the same values: one trial prices many candidates apart. What gains is kept if all
+   kernels together gain. */
 #include "schedule/grouping/choose_stores.h"
 
 #include "ir/core/likely_value.h"
@@ -119,10 +120,11 @@ static bool may_be_stored(const chooser *c, const value *v) {
   return points_of(v->dims, v->rank) >= LEAST_POINTS && ends_chain(c, v) && !is_term(c, v);
 }
 
+/** True if a step computes another reduction, or updates. */
 static bool has_other_reduction(const chooser *c, const schedule_step *s, const value *v) {
   for (size_t k = 0; k < s->values.n; k++) {
     const value *other = map_get(&c->v->of, s->values.at[k]);
-    if (other && other != v && value_is_reduction(other)) return true;
+    if (other && other != v && (value_is_reduction(other) || other->updates)) return true;
   }
   return false;
 }
