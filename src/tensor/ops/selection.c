@@ -1,7 +1,8 @@
-/* Selections, whose sizes follow from elements: nonzero, compress and masked_select. The running
-   sum of a mask is the place of each selected element, its last element their number. An update of
-   an array of that size at these places (SCATTER) gives their positions, in time linear in the
-   mask. */
+/* Selections, whose sizes follow from elements: nonzero, compress and masked_select. How many
+   elements of a mask are selected before a selected one is its place, and how many are in all is
+   their number. An update of an array of that size at these places, which are distinct (SCATTER),
+   gives their positions, in time linear in the mask. Sums over blocks are short, so that the time
+   is that of reading the mask. */
 #include "tensor/ops/selection.h"
 
 #include "ir/index/build_tensor.h"
@@ -10,15 +11,66 @@
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/expressions.h"
 
+/* Elements of a block, and blocks from which a mask is divided. Lanes take a block each: blocks of
+   a power of two of bytes would share few sets of a cache. */
+enum { BLOCK = 2000, BLOCKS_LEAST = 8 };
+
+/** A mask, in blocks. */
+typedef struct blocks {
+  const node *count, *size; /* blocks, and elements of one */
+  const node *sums;   /* (count, size + 1): how many are selected before each element of a block */
+  const node *starts; /* (count): how many are selected before each block */
+  const node *all;    /* how many are selected in all, an ITEM */
+} blocks;
+
+static const node *running_sums(builder *b, const node *x, dtype t, size_t axis) {
+  return ir_scan(b->ir, OP_ADD, ex_cast(b, x, t), axis);
+}
+
+/** A mask in rows of `size`, filled up with false, with a false before each row. */
+static const node *mask_rows(builder *b, const node *mask, const sizes *s) {
+  ir *g = b->ir;
+  const node *none = ir_const_bits(g, DT_BOOL, 0), *zero = ix_const(g, 0);
+  const node *rest = ix_sub(g, ix_mul(g, s->at[0], s->at[1]), mask->dims[0]);
+  mask = shape_reshape(b, shape_pad(b, mask, 0, zero, rest, none), s);
+  return shape_pad(b, mask, 1, ix_const(g, 1), zero, none);
+}
+
+/** Long masks have blocks, the sums of which fit into 16 bits and are apart from each other. */
+static blocks blocks_of(builder *b, const node *mask) {
+  ir *g = b->ir;
+  const node *n = mask->dims[0], *one = ix_const(g, 1);
+  bool is_divided = n->lo >= BLOCKS_LEAST * BLOCK;
+  dtype t = n->hi <= INT32_MAX ? DT_I32 : DT_I64;
+  blocks k = {.count = one, .size = n};
+  if (is_divided) {
+    k.size = ix_const(g, BLOCK);
+    k.count = ix_floordiv(g, ix_add_const(g, n, BLOCK - 1), k.size);
+  }
+  sizes s = {.rank = 2, .at = {k.count, k.size}}, flat = {.rank = 1, .at = {k.count}};
+  k.sums = running_sums(b, mask_rows(b, mask, &s), is_divided ? DT_I16 : t, 1);
+  const node *own = shape_reshape(b, shape_slice(b, k.sums, 1, k.size, one, 1), &flat);
+  const node *ends = running_sums(b, own, t, 0), *last = ix_add_const(g, k.count, -1);
+  k.starts = ex_binary(b, OP_SUB, ends, ex_cast(b, own, t));
+  k.all = ir_item(g, ends, &last, 0, n);
+  return k;
+}
+
 const node *node_selected_positions(builder *b, const node *mask) {
   ir *g = b->ir;
-  const node *length = mask->dims[0], *last = ix_add_const(g, length, -1);
-  const node *sums = build_cumsum(b, value_of(ex_cast(b, mask, DT_I64)), 0).node;
-  const node *place =
-      ex_where(b, mask, ex_binary(b, OP_SUB, sums, ex_int(b, sums, 1)), ex_int(b, sums, -1));
-  sizes all = sizes_of(mask), some = {.rank = 1, .at = {ir_item(g, sums, &last, 0, length)}};
+  blocks k = blocks_of(b, mask);
+  sizes s = {.rank = 2, .at = {k.count, k.size}}, some = {.rank = 1, .at = {k.all}};
+  const node *before = shape_slice(b, k.sums, 1, ix_const(g, 0), k.size, 1);
+  const node *after = shape_slice(b, k.sums, 1, ix_const(g, 1), k.size, 1);
+  const node *place = shape_broadcast(b, shape_unsqueeze(b, k.starts, 1), &s);
+  place = ex_binary(b, OP_ADD, place, ex_cast(b, before, (dtype)place->dtype));
+  place = ex_where(b, ex_binary(b, OP_NE, before, after), place, ex_int(b, place, -1));
+  place = ex_cast(b, place, DT_I64);
+  const node *row = ex_iota(b, DT_I64, &s, 0);
+  const node *position = ex_binary(b, OP_MUL, row, ex_fill(b, ex_size(b, k.size, DT_I64), &s));
+  position = ex_binary(b, OP_ADD, position, ex_iota(b, DT_I64, &s, 1));
   const node *none = ex_fill(b, ir_const_int(g, DT_I64, 0), &some);
-  return ir_scatter(g, none, ex_iota(b, DT_I64, &all, 0), &place, -1);
+  return ir_scatter_distinct(g, none, position, &place, -1);
 }
 
 static const node *flatten(builder *b, const node *x) {
@@ -43,8 +95,9 @@ value build_nonzero(builder *b, value x) {
   value parts[SIZES_MAX_RANK];
   for (size_t i = n->rank; i-- > 0;) {
     const node *size = ex_fill(b, ex_size(b, n->dims[i], DT_I64), &s);
-    parts[i] = value_of(shape_reshape(b, ex_binary(b, OP_MOD, at, size), &column));
-    at = ex_binary(b, OP_FLOORDIV, at, size);
+    const node *coordinate = i ? ex_binary(b, OP_MOD, at, size) : at;
+    parts[i] = value_of(shape_reshape(b, coordinate, &column));
+    if (i) at = ex_binary(b, OP_FLOORDIV, at, size);
   }
   if (n->rank) return build_concat(b, parts, n->rank, 1);
   column.at[1] = ix_const(b->ir, 0);
