@@ -182,7 +182,7 @@ static bool is_index(const node *n, void *user) {
 static void add_labels_of_output(model_import *j, const onnx_node *producer, const char *output,
                                  map *live) {
   const importer_value *x = *output ? string_map_get(&j->importer.values, output) : NULL;
-  if (!x) return;
+  if (!x || !x->v.node) return; /* no tensor, or not computed */
   add_label(j, producer, x->v.node, live);
   node_list sizes = topo_sort(&j->work, x->v.node->dims, x->v.node->rank, is_index, NULL);
   for (size_t i = 0; i < sizes.n; i++)
