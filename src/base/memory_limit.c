@@ -1,12 +1,13 @@
-/* Implements limits on memory: counts bytes as they are asked for. */
+/* Implements limits on memory: counts the bytes of requests that fit. */
 #include "base/memory_limit.h"
 
 static void *limited_alloc(void *user, size_t bytes, size_t align) {
   memory_limit *l = user;
-  uint64_t before = atomic_fetch_add(&l->used, bytes);
-  void *at = NULL;
-  if (before <= l->most && bytes <= l->most - before)
-    at = l->inner.alloc(l->inner.user, bytes, align);
+  uint64_t used = atomic_load(&l->used);
+  do /* a request that is refused is never counted: others would fail meanwhile */
+    if (used > l->most || bytes > l->most - used) return NULL;
+  while (!atomic_compare_exchange_weak(&l->used, &used, used + bytes));
+  void *at = l->inner.alloc(l->inner.user, bytes, align);
   if (!at) atomic_fetch_sub(&l->used, bytes);
   return at;
 }

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/block_cache.h"
 #include "base/file.h"
+#include "base/memory_limit.h"
 #include "base/process.h"
 #include "base/str.h"
 #include "base/thread.h"
@@ -862,6 +863,48 @@ static void threads_count_together(void **state) {
 
 #define IN_PLACE(test) cmocka_unit_test_setup_teardown(test, make_place, remove_place)
 
+/* memory_limit */
+
+typedef struct refusal {
+  const mem *m;
+  atomic_bool is_over;
+} refusal;
+
+static void *ask_in_vain(void *arg) {
+  refusal *r = arg;
+  for (int i = 0; i < 1000000; i++) assert_null(mem_alloc(r->m, 5000));
+  atomic_store(&r->is_over, true);
+  return NULL;
+}
+
+/** What one thread is refused takes nothing from another. */
+static void memory_limits_are_exact(void **state) {
+  (void)state;
+  counting_mem c = {.limit = 1 << 30};
+  memory_limit l;
+  mem m = memory_limit_begin(&l, counting_mem_of(&c), 4096, 96);
+  refusal r = {.m = &m};
+  diag d = {0};
+  thread t;
+  void *all = mem_alloc(&m, 4000);
+  assert_non_null(all);
+  assert_null(mem_alloc(&m, 1));
+  mem_free(&m, all, 4000);
+  c.fail_at = c.calls + 1;
+  assert_null(mem_alloc(&m, 1));
+  assert_null(mem_alloc(&m, SIZE_MAX));
+  assert_int_equal(atomic_load(&l.used), 96);
+  atomic_init(&r.is_over, false);
+  assert_int_equal(thread_start(&t, ask_in_vain, &r, &d), TN_OK);
+  while (!atomic_load(&r.is_over)) {
+    void *at = mem_alloc(&m, 4000);
+    assert_non_null(at);
+    mem_free(&m, at, 4000);
+  }
+  thread_join(t);
+  assert_int_equal(atomic_load(&l.used), 96);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(diag_nests),
@@ -874,6 +917,7 @@ int main(void) {
       cmocka_unit_test(arena_keeps_an_array),
       cmocka_unit_test(mem_checks_sizes),
       cmocka_unit_test(block_cache_keeps_blocks),
+      cmocka_unit_test(memory_limits_are_exact),
       cmocka_unit_test(vec_grows),
       cmocka_unit_test(str_grows),
       IN_PLACE(file_round_trip),
