@@ -54,11 +54,11 @@ static void run_body(void *arg) {
 }
 
 /** Applies the steps from a number on to an alternative; false: it failed, as where an index
-   overflows. Raises where memory runs out, or a law is at fault. */
+   overflows. Raises where memory runs out, a law is at fault, or the diag's condition stops it. */
 static bool can_run_steps(attempt *t, size_t first) {
   diag *d = ir_diag(t->before[first].laws.g);
   tn_status status = diag_catch(d, run_body, &(run){t, first});
-  if (status == TN_ERR_MEMORY || status == TN_ERR_INTERNAL) diag_rethrow(d);
+  if (stops_work(status) || status == TN_ERR_INTERNAL) diag_rethrow(d);
   if (status) diag_clear(d);
   return !status;
 }
