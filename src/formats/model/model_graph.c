@@ -313,7 +313,7 @@ static void find_problems(void *arg) {
 static void tell_problems(model_import *j) {
   const tn_model_problems *to = j->request->problems;
   tn_failure first = j->d->failure;
-  if (!to || !to->tell || first.status == TN_ERR_MEMORY || first.status == TN_ERR_ARGUMENT) return;
+  if (!to || !to->tell || stops_work(first.status) || first.status == TN_ERR_ARGUMENT) return;
   diag_clear(j->d);
   if (diag_catch(j->d, find_problems, j) != TN_ERR_MEMORY) j->d->failure = first;
 }
@@ -369,10 +369,11 @@ tn_status model_graph_import(model_graph *g, model_graph_request *request, diag 
   g->ir = ir_new(request->mem, d, false);
   g->host = host_steps_open(request->mem, request->file->strings, d);
   arena_init(&j.work, request->mem, d);
+  const stop_condition *outer = d->stop;
   d->stop = &request->stop;
   tn_status s = j.ir && g->ir && g->host ? diag_catch(d, import_body, &j)
                                          : diag_set(d, TN_ERR_MEMORY, "out of memory");
-  d->stop = NULL;
+  d->stop = outer;
   request->blames_sizes = s != TN_OK && j.importer.blames_sizes;
   for (size_t i = 0; i < j.made.n; i++)
     if (j.made.at[i].memory) buffer_release(j.made.at[i].memory);

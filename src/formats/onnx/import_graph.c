@@ -5,6 +5,7 @@
    constraints where a varying size caused it. */
 #include "formats/onnx/importer/importer.h"
 
+#include "base/stop.h"
 #include "base/str.h"
 #include "formats/onnx/importer/input_sizes.h"
 #include "formats/onnx/ops/op_table.h"
@@ -694,7 +695,7 @@ static bool import_with_separate_sizes(import *m) {
   if (!input_sizes_share_names(m)) return false;
   m->separates_names = true;
   if (diag_catch(d, import_separated, &k) == TN_OK) return true;
-  if (d->status == TN_ERR_MEMORY) diag_rethrow(d);
+  if (stops_work(d->status)) diag_rethrow(d);
   diag_clear(d);
   m->separates_names = false;
   input_sizes_forget_bounds(m);
@@ -799,7 +800,7 @@ static void try_part(graph_import *k, part_import j) {
   m->meets_problem = false;
   reset_queries(m);
   if (diag_catch(m->b.diag, import_part, &j) == TN_OK) return;
-  if (m->b.diag->status == TN_ERR_MEMORY) diag_rethrow(m->b.diag);
+  if (stops_work(m->b.diag->status)) diag_rethrow(m->b.diag);
   k->node = j.node;
   if (j.node && fit_bounds(m, k)) { /* the graph is imported again */
     k->restarts = true;
