@@ -76,6 +76,7 @@ tn_status execution_set_var(execution *e, size_t var, int64_t value, diag *d) {
   e->values.vars[var] = value;
   e->values.has_value[var] = true;
   e->values.is_evaluated = e->memory.is_placed = false;
+  step_reuse_forget(&e->reuse);
   return TN_OK;
 }
 
@@ -162,7 +163,6 @@ static tn_status prepare_segment(execution *e, size_t segment, diag *d) {
 static tn_status prepare_run(execution *e, diag *d) {
   tn_status s = e->has_commands ? TN_OK : execution_commands_record(e, d);
   e->segment = 0;
-  if (!e->values.is_evaluated) step_reuse_forget(&e->reuse);
   execution_forget_items(e);
   if (s == TN_OK && e->p->n_items) s = execution_evaluate_sizes(e, d);
   if (s != TN_OK || execution_is_placed(e)) return s;

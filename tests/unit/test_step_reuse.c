@@ -260,6 +260,33 @@ static void variants_and_carried_outputs_change(void **state) {
   }
 }
 
+/** A size changes what a step computes whose operands and arrays it leaves as they are, even where
+    memory was asked for in between. */
+static void sizes_change_without_arrays(void **state) {
+  tn_context *c = *state;
+  static float x[N], w[M], got[2][M];
+  tn_dim n = tn_dim_var(c, "n", 1, N);
+  tn_tensor *sum = tn_sum(tn_arange(c, 0, n, 1, TN_F32), TN_ALL, false);
+  tn_tensor *out[] = {tn_softmax(tn_mul(tn_input(c, "w", tn_shape(M), TN_F32), sum), 0),
+                      tn_sum(tn_input(c, "x", tn_shape(n), TN_F32), TN_ALL, false)};
+  tn_memory m = TN_MEMORY_INIT;
+  tn_binding *b[] = {bind_compiled(c, out, 2, NULL), bind_compiled(c, out, 2, NULL)};
+  check_bound(b[0], tn_binding_reuse(b[0], true));
+  for (int i = 0; i < M; i++) w[i] = (float)i / 1000;
+  for (int i = 0; i < 2; i++) {
+    check_bound(b[i], tn_binding_input(b[i], "w", tn_shape(M), TN_F32, w, sizeof w));
+    check_bound(b[i], tn_binding_output(b[i], "0", TN_F32, got[i], sizeof got[i]));
+  }
+  for (int64_t k = 2; k < N; k += 3) {
+    for (int i = 0; i < 2; i++) {
+      check_bound(b[i], tn_binding_input(b[i], "x", tn_shape(k), TN_F32, x, (size_t)k * sizeof *x));
+      if (!i) check_bound(b[i], tn_binding_memory(b[i], &m));
+      check_bound(b[i], tn_binding_run(b[i]));
+    }
+    assert_memory_equal(got[0], got[1], sizeof got[0]);
+  }
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, open_context, close_context)
 
 int main(void) {
@@ -269,6 +296,7 @@ int main(void) {
       WITH(inputs_that_outputs_overwrite_change),
       WITH(results_are_those_of_all_steps),
       WITH(variants_and_carried_outputs_change),
+      WITH(sizes_change_without_arrays),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
