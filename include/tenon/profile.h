@@ -37,7 +37,7 @@ typedef struct tn_step {
   size_t steps;   /**< for a loop: number of the following steps that make up its body, whose times
                      are part of its own; else 0 */
   uint64_t times; /**< executions per run: in a loop one per trip; 0: left out of the last run
-                     (tn_binding_reuse) */
+                     (tn_binding_reuse, or of a branch that it did not take) */
 } tn_step;
 
 #define TN_STEP_INIT \

@@ -474,13 +474,13 @@ tn_status execution_start(execution *e, diag *d) {
   tn_status s = prepare_run(e, d);
   if (s != TN_OK) return s;
   for (size_t i = 0; i < e->p->n_steps; i++) e->custom_calls[i].is_done = false;
-  run_profile_begin(&e->profile, e->values.vars);
+  run_profile_begin(&e->profile);
   step_reuse_begin(e);
   e->n_sections_submitted = 0;
   if (queue_has_stream(e->queue)) s = await_other_uses(e, d);
   if (s == TN_OK) s = run_sections(e, d);
   if (queue_has_stream(e->queue)) execution_for_buffers(e, note_use_of_buffer, e);
-  run_profile_end(&e->profile, s == TN_OK);
+  run_profile_end(&e->profile, e->values.vars, s == TN_OK);
   step_reuse_end(e, s == TN_OK);
   return s;
 }

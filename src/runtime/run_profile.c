@@ -29,10 +29,7 @@ void run_profile_open_timestamps(run_profile *r, arena *a) {
 
 /* Runs. */
 
-void run_profile_begin(run_profile *r, const int64_t vars[]) {
-  size_t bytes = r->p->n_vars * sizeof *r->vars;
-  r->sizes.is_evaluated = r->sizes.is_evaluated && !memcmp(r->vars, vars, bytes);
-  memcpy(r->vars, vars, bytes);
+void run_profile_begin(run_profile *r) {
   r->has_run = true;
   r->has_times = false;
   for (size_t i = 0; r->is_profiled && i < r->p->n_steps; i++)
@@ -55,7 +52,10 @@ static void lay_out_loop_steps(run_profile *r) {
   }
 }
 
-void run_profile_end(run_profile *r, bool succeeded) {
+void run_profile_end(run_profile *r, const int64_t vars[], bool succeeded) {
+  size_t bytes = r->p->n_vars * sizeof *r->vars;
+  r->sizes.is_evaluated = r->sizes.is_evaluated && !memcmp(r->vars, vars, bytes);
+  memcpy(r->vars, vars, bytes);
   r->has_times = succeeded && r->is_profiled;
   if (r->has_times) lay_out_loop_steps(r);
 }
@@ -89,9 +89,11 @@ static kernel_counts count_step(const run_profile *r, const executable_step *ste
   return counts;
 }
 
-/** Runs of a step: the product of the trip counts of the loops that contain it. */
-static uint64_t count_trips(const run_profile *r, const executable_step *step) {
-  uint64_t times = 1;
+/** Runs of a step: the product of the trip counts of the loops that contain it; 0 where a guard
+    skipped it. */
+static uint64_t count_trips(const run_profile *r, size_t i) {
+  const executable_step *step = &r->p->steps[i];
+  uint64_t times = !executable_skips(r->p, i, r->p->n_segments, r->sizes.elements);
   for (; step->parent != SIZE_MAX; step = &r->p->steps[step->parent]) {
     const executable_step *loop = &r->p->steps[step->parent];
     int64_t trips =
@@ -108,7 +110,7 @@ execution_step run_profile_step(run_profile *r, size_t i) {
   if (step->kind == STEP_KERNEL) out.kernel = step->program;
   if (evaluate_sizes(r)) {
     out.work = count_step(r, step);
-    out.times = count_trips(r, step);
+    out.times = count_trips(r, i);
   }
   out.work.operations *= (double)out.times;
   out.work.bytes *= (double)out.times;

@@ -11,7 +11,8 @@ typedef struct execution_step {
   size_t kernel;      /* index among the distinct kernels; SIZE_MAX: a host function or a loop */
   kernel_counts work; /* of all its trips in the last run; 0 if unknown */
   size_t n_steps;     /* of a loop: steps of its body; else 0 */
-  uint64_t times;     /* runs in the last run: one a trip inside a loop; 1 before any run */
+  uint64_t times; /* runs in the last run: one a trip inside a loop, 0 where its guard skipped it;
+                     1 before any run */
   int64_t begin, end; /* ns since the last run's first step began, if profiled; else 0. Steps of a
                          loop appear as if each ran all its trips before the next one began */
 } execution_step;
@@ -49,11 +50,12 @@ run_profile run_profile_open(arena *a, const executable *p);
 /** Allocates `times`, at the first call. */
 void run_profile_open_timestamps(run_profile *r, arena *a);
 
-/** A run with these values of the variables begins. */
-void run_profile_begin(run_profile *r, const int64_t vars[]);
+/** A run begins. */
+void run_profile_begin(run_profile *r);
 
-/** The run ends; `succeeded` makes its times valid. */
-void run_profile_end(run_profile *r, bool succeeded);
+/** The run ends with these values of the variables, those that it computed included; `succeeded`
+    makes its times valid. */
+void run_profile_end(run_profile *r, const int64_t vars[], bool succeeded);
 
 /** Adds one trip of a step, in ns. */
 void run_profile_add_step(run_profile *r, size_t step, int64_t begin, int64_t end);

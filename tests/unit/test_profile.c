@@ -100,6 +100,64 @@ static void results_are_those_of_the_last_run(void **state) {
   assert_int_equal(tn_binding_read(b, "0", TN_F32, got, 3 * N * sizeof *got), TN_ERR_ARGUMENT);
 }
 
+/** Sums over all steps of the last run. */
+static tn_step all_steps(tn_binding *b) {
+  tn_step s = TN_STEP_INIT, all = TN_STEP_INIT;
+  for (size_t i = 0; tn_binding_step(b, i, &s) == TN_OK; i++) {
+    all.operations += s.operations;
+    all.bytes += s.bytes;
+    all.times += s.times;
+  }
+  return all;
+}
+
+/** Counts follow from sizes that the run computed, as the trips of a loop. */
+static void computed_sizes_count(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32);
+  tn_tensor *n = tn_sum(tn_cast(tn_gt(x, tn_num(c, 0)), TN_I64), TN_ALL, false);
+  tn_tensor *out = tn_exp(tn_arange(c, 0, tn_dim_item(n, 0, N), 1, TN_F32));
+  tn_binding *b = bind_compiled(c, &out, 1, NULL);
+  tn_step before = TN_STEP_INIT;
+  for (size_t k = 0; k <= N; k += N / 2) {
+    float in[N];
+    for (size_t i = 0; i < N; i++) in[i] = i < k;
+    check_bound(b, tn_binding_input(b, "x", tn_shape(N), TN_F32, in, sizeof in));
+    check_bound(b, tn_binding_run(b));
+    tn_step now = all_steps(b);
+    if (k) assert_true(now.operations >= before.operations + N / 2);
+    if (k) assert_true(now.bytes == before.bytes + N / 2 * sizeof(float));
+    before = now;
+  }
+}
+
+static void then_call(void *user, tn_tensor *out[]) { out[0] = ((tn_tensor **)user)[0]; }
+static void else_take(void *user, tn_tensor *out[]) { out[0] = ((tn_tensor **)user)[1]; }
+
+/** Steps of the side of a branch that is not taken are left out. */
+static void skipped_steps_do_not_count(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32), *sides[2] = {NULL, x}, *out;
+  tn_custom_desc desc = TN_CUSTOM_DESC_INIT;
+  desc.run = sleep_a_while;
+  tn_type type = {TN_F32, tn_shape(N)};
+  tn_custom(c, &desc, &x, 1, &type, &sides[0], 1);
+  const tn_cond_desc d = {sizeof d, then_call, else_take, sides};
+  tn_cond(c, tn_gt(tn_sum(x, TN_ALL, false), tn_num(c, 0)), &d, &out, 1);
+  tn_binding *b = bind_compiled(c, &out, 1, NULL);
+  for (int k = 0; k < 4; k++) {
+    float in[N] = {k % 2 ? 1 : -1};
+    check_bound(b, tn_binding_input(b, "x", tn_shape(N), TN_F32, in, sizeof in));
+    check_bound(b, tn_binding_run(b));
+    tn_step s = TN_STEP_INIT;
+    size_t host = 0;
+    while (step_at(b, host).kernel >= 0) host++;
+    s = step_at(b, host);
+    assert_int_equal(s.times, k % 2);
+    assert_true(s.bytes == (k % 2 ? 2 * N * sizeof(float) : 0));
+  }
+}
+
 /** Reads a part of a large array: only that counts. */
 static void bytes_are_those_that_are_read(void **state) {
   tn_context *c = *state;
@@ -298,7 +356,8 @@ int main(void) {
       WITH(steps_tell_what_they_do),           WITH(steps_are_those_of_the_last_run),
       WITH(results_are_those_of_the_last_run), WITH(profiled_runs_tell_when),
       WITH(failed_runs_tell_nothing),          WITH(what_is_not_there_is_refused),
-      WITH(plans_without_steps_have_none),     WITH(bytes_are_those_that_are_read),
+      WITH(plans_without_steps_have_none),     WITH(computed_sizes_count),
+      WITH(skipped_steps_do_not_count),        WITH(bytes_are_those_that_are_read),
       WITH(memory_is_known_before_runs),       WITH(weights_and_states_count),
       cmocka_unit_test(runs_are_traced),       cmocka_unit_test(loops_are_traced_by_trip),
   };
