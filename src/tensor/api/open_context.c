@@ -54,7 +54,7 @@ static void read_number(double *to, const char *name, bool of_bytes, diag *d) {
   bool is_number = end > v && n >= 0 && n <= 1e18;
   const char *unit =
       of_bytes && is_number && *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
-  for (; unit && unit >= units; unit--) n *= 1024;
+  for (ptrdiff_t k = unit ? unit - units : -1; k >= 0; k--) n *= 1024;
   if (unit) end++;
   if (is_number && !*end && n <= 1e18)
     *to = n;
