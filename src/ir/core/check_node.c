@@ -4,6 +4,7 @@
 
 #include "ir/core/build.h"
 #include "ir/core/check_op.h"
+#include "ir/core/node_device.h"
 #include "ir/core/tensor_rows.h"
 
 const char check_too_many_dims[] = "more than 31 dimensions";
@@ -42,26 +43,47 @@ const char *check_sizes(const node *const *dims, size_t rank) {
 }
 
 static const char *(*const rules[OP_LIMIT])(const node_spec *s) = {
-    [OP_RESHAPE] = check_op_reshape, [OP_EXPAND] = check_op_expand,
-    [OP_PERMUTE] = check_op_permute, [OP_SLICE] = check_op_slice,
-    [OP_PAD] = check_op_pad,         [OP_GATHER] = check_op_gather,
-    [OP_REDUCE] = check_op_reduce,   [OP_SET] = check_op_set,
-    [OP_SCATTER] = check_op_scatter, [OP_SCAN] = check_op_scan,
-    [OP_ITEM] = check_op_item,       [OP_CUSTOM] = check_op_custom,
-    [OP_PICK] = check_op_pick,       [OP_KERNEL] = check_op_kernel,
-    [OP_LOOP] = check_op_loop,       [OP_CARRY] = check_op_carry,
-    [OP_RESULT] = check_op_result,   [OP_CONST] = check_op_const,
-    [OP_VAR] = check_op_var,         [OP_IOTA] = check_op_iota,
-    [OP_BUFFER] = check_op_buffer,   [OP_PARAM] = check_op_buffer,
-    [OP_RANGE] = check_op_range,     [OP_STAGE] = check_op_stage,
-    [OP_FOLD] = check_op_fold,       [OP_STATE] = check_op_state,
-    [OP_INDEX] = check_op_index,     [OP_OUT] = check_op_out,
-    [OP_AFFINE] = check_op_affine,   [OP_DISTINCT] = check_op_distinct,
-    [OP_ALLOC] = check_op_alloc,     [OP_LOAD] = check_op_load,
-    [OP_STORE] = check_op_store,     [OP_PREFETCH] = check_op_prefetch,
-    [OP_AFTER] = check_op_after,     [OP_END] = check_op_end,
-    [OP_SPECIAL] = check_op_special, [OP_BARRIER] = check_op_barrier,
-    [OP_DEVICE] = check_op_device,   [OP_PROGRAM] = check_op_program};
+    [OP_RESHAPE] = check_op_reshape,
+    [OP_EXPAND] = check_op_expand,
+    [OP_PERMUTE] = check_op_permute,
+    [OP_SLICE] = check_op_slice,
+    [OP_PAD] = check_op_pad,
+    [OP_GATHER] = check_op_gather,
+    [OP_REDUCE] = check_op_reduce,
+    [OP_SET] = check_op_set,
+    [OP_SCATTER] = check_op_scatter,
+    [OP_SCAN] = check_op_scan,
+    [OP_ITEM] = check_op_item,
+    [OP_CUSTOM] = check_op_custom,
+    [OP_PICK] = check_op_pick,
+    [OP_KERNEL] = check_op_kernel,
+    [OP_LOOP] = check_op_loop,
+    [OP_CARRY] = check_op_carry,
+    [OP_RESULT] = check_op_result,
+    [OP_CONST] = check_op_const,
+    [OP_VAR] = check_op_var,
+    [OP_IOTA] = check_op_iota,
+    [OP_BUFFER] = check_op_buffer,
+    [OP_PARAM] = check_op_buffer,
+    [OP_RANGE] = check_op_range,
+    [OP_STAGE] = check_op_stage,
+    [OP_FOLD] = check_op_fold,
+    [OP_STATE] = check_op_state,
+    [OP_INDEX] = check_op_index,
+    [OP_OUT] = check_op_out,
+    [OP_AFFINE] = check_op_affine,
+    [OP_DISTINCT] = check_op_distinct,
+    [OP_ALLOC] = check_op_alloc,
+    [OP_LOAD] = check_op_load,
+    [OP_STORE] = check_op_store,
+    [OP_PREFETCH] = check_op_prefetch,
+    [OP_AFTER] = check_op_after,
+    [OP_END] = check_op_end,
+    [OP_SPECIAL] = check_op_special,
+    [OP_BARRIER] = check_op_barrier,
+    [OP_DEVICE] = check_op_device,
+    [OP_PROGRAM] = check_op_program,
+    [OP_TO] = check_op_to};
 
 static const char *check_numbers(const node_spec *s) {
   if ((unsigned)s->op >= OP_LIMIT) return "no such op";
@@ -154,9 +176,13 @@ static const char *check_shapes(const node_spec *s) {
   return NULL;
 }
 
+static const char *check_devices(const node_spec *s) {
+  return node_device_is_one(s) ? NULL : "operands are on different devices";
+}
+
 const char *ir_check_spec(const node_spec *spec) {
-  static const char *(*const steps[])(const node_spec *s) = {check_numbers, check_types,
-                                                             check_lanes, check_shapes};
+  static const char *(*const steps[])(const node_spec *s) = {
+      check_numbers, check_types, check_lanes, check_shapes, check_devices};
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
     const char *why = steps[i](spec);
     if (why) return why;

@@ -41,6 +41,7 @@ const char *check_op_scatter(const node_spec *s);
 const char *check_op_scan(const node_spec *s);
 const char *check_op_item(const node_spec *s);
 const char *check_op_pick(const node_spec *s);
+const char *check_op_to(const node_spec *s);
 const char *check_op_custom(const node_spec *s);
 const char *check_op_kernel(const node_spec *s);
 const char *check_op_loop(const node_spec *s);

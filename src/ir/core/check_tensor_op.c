@@ -3,6 +3,7 @@
    iotas and buffers). Sizes are compared where they are constants; symbolic ones are trusted. */
 #include "ir/core/build.h"
 #include "ir/core/check_op.h"
+#include "ir/core/node_device.h"
 #include "ir/core/tensor_loop.h"
 
 static bool distinct_below(const int64_t *v, size_t n, size_t limit) {
@@ -172,6 +173,14 @@ const char *check_op_pick(const node_spec *s) {
   return check_sizes(s->src + 3, a->rank);
 }
 
+const char *check_op_to(const node_spec *s) {
+  const node *x = s->src[0];
+  if (!check_is_value(x) || x->lanes != 1 || x->dtype == DT_INDEX) return "to takes a tensor";
+  for (size_t i = 0; i < s->n_int; i++)
+    if (s->ints[i] < 0 || s->ints[i] >= IR_MAX_DEVICES) return "no such device";
+  return NULL;
+}
+
 const char *check_op_custom(const node_spec *s) {
   int64_t uid = s->ints[0], output = s->ints[1], inputs = s->ints[2], writes = s->ints[3];
   if (uid < 0 || output < 0) return "a negative number";
@@ -260,7 +269,10 @@ const char *check_op_iota(const node_spec *s) {
 }
 
 const char *check_op_buffer(const node_spec *s) {
+  size_t named = s->op == OP_BUFFER ? 2 : 1; /* integers before the device */
   if (s->ints[0] < 0 || (s->op == OP_BUFFER && s->ints[1] < 0)) return "a negative number";
+  if (s->n_int > named && (s->ints[named] < -1 || s->ints[named] >= IR_MAX_DEVICES))
+    return "no such device";
   if (s->n_src > IR_MAX_RANK) return check_too_many_dims;
   for (size_t i = 0; i < s->n_src; i++)
     if (!(s->op == OP_PARAM ? check_is_address(s->src[i]) : check_is_index(s->src[i])) ||

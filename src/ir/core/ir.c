@@ -7,6 +7,7 @@
 #include "base/stop.h"
 #include "ir/core/binder_layout.h"
 #include "ir/core/likely_value.h"
+#include "ir/core/node_device.h"
 #include "ir/core/shape_inference.h"
 
 #include <string.h>
@@ -33,9 +34,10 @@ struct ir {
   const mem *mem;
   diag *diag;
   bool counted;
-  bool has_items; /* an ITEM was made */
-  arena arena;    /* scratch irs: nodes, range sets, and what lives as long */
-  arena scratch;  /* scratch irs: memory of a scope */
+  bool has_items;   /* an ITEM was made */
+  bool has_devices; /* a node on a named device was made */
+  arena arena;      /* scratch irs: nodes, range sets, and what lives as long */
+  arena scratch;    /* scratch irs: memory of a scope */
   hash_table nodes, sets;
   const node **young; /* counted irs: nodes since ir_release_unheld, each held once here */
   size_t n_young, cap_young;
@@ -82,6 +84,8 @@ arena *ir_scratch(ir *g) { return &g->scratch; }
 diag *ir_diag(const ir *g) { return g->diag; }
 const mem *ir_mem(const ir *g) { return g->mem; }
 bool ir_has_items(const ir *g) { return g->has_items; }
+
+bool ir_has_devices(const ir *g) { return g->has_devices; }
 size_t ir_node_count(const ir *g) { return g->nodes.n; }
 uint64_t ir_rules_fired(const ir *g) { return g->rules_fired; }
 void ir_add_rules_fired(ir *g, uint64_t n) { g->rules_fired += n; }
@@ -267,6 +271,7 @@ static node *build_node(ir *g, const node_spec *s, const range_set *free_ranges)
   inferred_shape shape = infer_shape(s);
   ir_check_rank(g, shape.rank);
   interval bounds = infer_bounds(s);
+  uint8_t device = node_device_infer(g, s);
   bool has_likely = node_has_likely(s->dtype, bounds.lo, bounds.hi);
   node_layout l = layout_of(s->n_src, shape.own ? shape.rank : 0, s->n_int, has_likely, s->n_text);
   char *at = g->counted ? mem_alloc(g->mem, l.bytes) : arena_alloc(&g->arena, l.bytes);
@@ -276,6 +281,7 @@ static node *build_node(ir *g, const node_spec *s, const range_set *free_ranges)
   char *text = s->n_text ? at + l.text : NULL;
   *n = (node){.op = (uint16_t)s->op,
               .dtype = (uint8_t)s->dtype,
+              .device = device,
               .lanes = s->lanes,
               .n_src = (uint32_t)s->n_src,
               .n_int = (uint32_t)s->n_int,
@@ -307,6 +313,7 @@ const node *ir_make(ir *g, const node_spec *spec) {
   if (g->counted) reserve_young(g);
   g->has_items |= s.op == OP_ITEM;
   if (!(g->next_id % NODES_BETWEEN_CHECKS)) stop_check(g->diag);
+  g->has_devices |= node_device_is_named(&s);
   const range_set *free_ranges = g->counted ? &empty_set : infer_free(g, &s);
   node *n = build_node(g, &s, free_ranges);
   if (s.op == OP_RANGE && !g->counted) n->free = add_self(g, free_ranges, n);

@@ -76,6 +76,9 @@ size_t ir_node_count(const ir *g);
 /** True if an ITEM was ever made in it. */
 bool ir_has_items(const ir *g);
 
+/** True if a node was made by which the graph has a device that is not number 0. */
+bool ir_has_devices(const ir *g);
+
 /** Counter of rewrite rules that fired in this ir. */
 uint64_t ir_rules_fired(const ir *g);
 void ir_add_rules_fired(ir *g, uint64_t n);

@@ -17,11 +17,12 @@ typedef struct range_set {
 } range_set;
 
 /** One struct without parts for all ops: a walk reads most fields of a node, so these lie side by
-    side, in an order that wastes one byte on alignment. */
+    side, in an order that wastes no byte on alignment. */
 struct node {
   uint64_t id; /* serial number in its ir; larger than those of its sources */
   uint16_t op;
   uint8_t dtype;
+  uint8_t device; /* number of its device + 1; 0: anybody's (node_device.h) */
   uint16_t lanes; /* 1: a scalar (or a tensor of scalars) */
   uint16_t rank;  /* tensors: number of dimensions */
   uint32_t n_src, n_int, n_text;

@@ -8,6 +8,7 @@
 #define PASS_LIST(X)                                        \
   X(PASS_NORMALISE, "normalise")                            \
   X(PASS_ITEMS, "items")                                    \
+  X(PASS_DEVICES, "devices")                                \
   X(PASS_PARTS, "parts")                                    \
   X(PASS_LOOPS, "loops")                                    \
   X(PASS_VERSIONS, "versions")                              \

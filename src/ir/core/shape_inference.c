@@ -36,6 +36,7 @@ inferred_shape infer_shape(const node_spec *s) {
   case OP_GATHER: return s->n_src > 1 ? shape_like(s->src[1]) : (inferred_shape){0};
   case OP_SET:
   case OP_SCATTER:
+  case OP_TO:
   case OP_SCAN: return shape_like(s->src[0]);
   default:
     if (op_is_elementwise(s->op) && s->n_src && s->op != OP_AFFINE) return shape_like(s->src[0]);

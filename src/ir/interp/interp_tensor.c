@@ -256,6 +256,13 @@ static void run_movement(run *r, const node *n) {
   move_array(r, n, x, fill, &r->nodes.at[position(r, n)]);
 }
 
+/** A tensor on another device has the same elements. */
+static void run_to(run *r, const node *n) {
+  interp_array *y = result_of(r, n);
+  const interp_array *x = array_of(r, n->src[0]);
+  if (y->bytes) memcpy(y->data, x->data, y->bytes);
+}
+
 static void run_gather(run *r, const node *n) {
   interp_array *y = result_of(r, n);
   const interp_array *x = array_of(r, n->src[0]);
@@ -643,6 +650,7 @@ static void evaluate(run *r, const node *n) {
   case OP_SLICE:
   case OP_PAD: run_movement(r, n); return;
   case OP_GATHER: run_gather(r, n); return;
+  case OP_TO: run_to(r, n); return;
   case OP_REDUCE: run_reduce(r, n); return;
   case OP_SET: run_set(r, n); return;
   case OP_SCATTER: run_scatter(r, n); return;

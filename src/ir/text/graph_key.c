@@ -81,10 +81,12 @@ void graph_key_add(graph_key *k, const node *n, uint64_t buffer) {
     liftable_scalar s;
     add_reference(k, n->src[i], k->scalars && liftable_scalar_at(n, i, &s) ? &s : NULL);
   }
-  if (n->op == OP_BUFFER)
+  if (n->op == OP_BUFFER) {
     serialise_number(k->to, buffer);
-  else
+    if (n->n_int > 2) serialise_number(k->to, n->device);
+  } else {
     add_argument(k, n);
+  }
   if (n_text) str_add_bytes(k->to, text, n_text);
   map_set(k->to->arena, &k->places, n, (void *)(k->places.n + 1));
 }

@@ -119,6 +119,26 @@ static const node *gather_step(sweep *w, const node *n, const node *const e[]) {
   return select(w, g, element_of(w, x, to), ir_const_bits(w->g, (dtype)n->dtype, 0));
 }
 
+/** True if no source of a node is a tensor. */
+static bool is_leaf(const node *n) {
+  for (uint32_t i = 0; i < n->n_src; i++)
+    if (n->src[i]->dtype != DT_INDEX) return false;
+  return n->op != OP_PARAM && n->op != OP_BUFFER;
+}
+
+/** An element of a TO is that of its operand; a leaf, which is anybody's, is computed there anew.
+ */
+static const node *to_step(sweep *w, const node *n, const node *const e[]) {
+  const node *x = n->src[0];
+  if (!is_leaf(x) || x->op == OP_TO) return element_of(w, x, e);
+  const node *key = index_make(w->g, (dtype)x->dtype, x, 0, x->rank, e);
+  const node *have = map_get(&w->done, key);
+  if (have) return have;
+  vec_push(w->a, &w->stack, key);
+  w->waits = true;
+  return NULL;
+}
+
 static const node *elementwise_step(sweep *w, const node *n, const node *const e[]) {
   const node **src = arena_alloc(w->a, n->n_src * sizeof *src);
   for (uint32_t i = 0; i < n->n_src; i++)
@@ -132,6 +152,7 @@ static const node *rewrite_step(sweep *w, const node *key) {
   const node **to = arena_alloc(w->a, ((x ? x->rank : 0) + 1u) * sizeof *to);
   if (source_coordinates(w, n, e, to)) return element_of(w, x, to);
   switch (n->op) {
+  case OP_TO: return to_step(w, n, e);
   case OP_PAD: return pad_step(w, n, e);
   case OP_GATHER: return gather_step(w, n, e);
   case OP_CONST: return n;
