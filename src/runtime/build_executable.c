@@ -114,11 +114,11 @@ static void report_progress(void *user, size_t done, size_t total) {
 }
 
 /** Prices a kernel of a grouping, of which nobody knows how many there will be. */
-static double price_kernel(void *user, const node *kernel, bool is_searched) {
+static double price_kernel(void *user, size_t device, const node *kernel, bool is_searched) {
   build_state *m = user;
   stop_check(m->d);
   report_units(m, "schedules", ++m->n_priced, 0);
-  return kernel_prices_price(&m->prices, kernel, is_searched);
+  return kernel_prices_price(&m->prices, device, kernel, is_searched);
 }
 
 static void log_kernel(void *user, const char *name, size_t n, int64_t ns) {

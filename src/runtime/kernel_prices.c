@@ -13,7 +13,8 @@ void kernel_prices_init(kernel_prices *p, ir *g, const target *t, int math) {
 
 void kernel_prices_free(kernel_prices *p) { block_cache_free(&p->blocks); }
 
-double kernel_prices_price(void *user, const node *kernel, bool is_searched) {
+double kernel_prices_price(void *user, size_t device, const node *kernel, bool is_searched) {
+  (void)device;
   kernel_prices *p = user;
   arena *a = ir_arena(p->g);
   static const decision_list own;

@@ -20,8 +20,9 @@ typedef struct kernel_prices {
 void kernel_prices_init(kernel_prices *p, ir *g, const target *t, int math);
 void kernel_prices_free(kernel_prices *p);
 
-/** The predicted ns of a kernel of the ir, with the schedule that a search finds or with the steps'
-    own decisions; as kernel_pricing has it, with a kernel_prices as `user`. */
-double kernel_prices_price(void *user, const node *kernel, bool is_searched);
+/** The predicted ns of a kernel of the ir, on the device that the prices are of, with the schedule
+   that a search finds or with the steps' own decisions; as kernel_pricing has it, with a
+   kernel_prices as `user`. */
+double kernel_prices_price(void *user, size_t device, const node *kernel, bool is_searched);
 
 #endif

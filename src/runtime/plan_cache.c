@@ -11,7 +11,7 @@
    belongs in the key too if the schedule depends on it. Fields of the device are in the target's
    key. */
 _Static_assert(sizeof((schedule_request){
-                   0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0, {0}}, {0, 0, 0}, {0, 0}, {0, 0, 0}}) ==
+                   0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0, {0}}, {0, 0, 0}, {0, 0}, {0, 0, 0}, 0, 0}) ==
                    sizeof(schedule_request),
                "");
 

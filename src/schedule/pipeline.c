@@ -1,13 +1,14 @@
 /* Runs the passes that turn a tensor graph into a schedule of kernels, in order: normalisation,
-   sizes that a run computes, loop extraction, value construction, fusion, layouts, step order,
-   buffer reuse, canonicalisation. After each the result (the tensor graph up to fusion, all kernels
-   from there on) is verified in development builds and handed to the request's observer. The body
-   of a loop goes through the same passes while its steps are spliced in. */
+   sizes that a run computes, devices, loop extraction, value construction, fusion, layouts, step
+   order, buffer reuse, canonicalisation. After each the result (the tensor graph up to fusion, all
+   kernels from there on) is verified in development builds and handed to the request's observer.
+   The body of a loop goes through the same passes while its steps are spliced in. */
 #include "schedule/schedule.h"
 
 #include "ir/core/pass_names.h"
 #include "ir/core/tensor_loop.h"
 #include "ir/verify/verify_graph.h"
+#include "schedule/devices/resolve_devices.h"
 #include "schedule/fuse/cost_model.h"
 #include "schedule/fuse/fusion_group.h"
 #include "schedule/fuse/fusion_search.h"
@@ -68,21 +69,30 @@ static void after(const pipeline *p, pass done) {
 /* Limits and costs of the target. */
 
 /** Half of a kernel's scratch memory: padding to vectors and remainders need the rest. */
-static double scratch_of(const schedule_request *r) {
-  return MACHINE_SCHEDULED_SCRATCH_SHARE *
-         (double)hardware_scratch_bytes(&r->target.hardware, r->target.scratch);
+static double scratch_of(const schedule_target *t) {
+  return MACHINE_SCHEDULED_SCRATCH_SHARE * (double)hardware_scratch_bytes(&t->hardware, t->scratch);
 }
 
-static machine machine_of(const schedule_request *r) {
-  tn_hardware h = hardware_with_defaults(&r->target.hardware);
+static machine machine_of(const schedule_target *t) {
+  tn_hardware h = hardware_with_defaults(&t->hardware);
   return (machine){.cores = h.cores,
                    .operation = MACHINE_VECTOR_OPERATION_NS,
                    .tile = MACHINE_UNTILED_SLOWDOWN,
                    .launch = MACHINE_KERNEL_LAUNCH_NS,
-                   .scratch = scratch_of(r),
+                   .scratch = scratch_of(t),
                    .cache = {(double)h.l1_bytes, (double)h.l2_bytes},
                    .shared = (double)h.l3_bytes,
-                   .vector = (double)r->target.vector};
+                   .vector = (double)t->vector};
+}
+
+/** The machine of device 0, with those of the others. */
+static machine machine_of_all(ir *g, const schedule_request *r) {
+  machine m = machine_of(&r->target),
+          *more = arena_alloc(ir_arena(g), (r->n_more + 1) * sizeof *more);
+  for (size_t i = 0; i < r->n_more; i++) more[i] = machine_of(&r->more[i]);
+  m.more = more;
+  m.n_more = r->n_more;
+  return m;
 }
 
 /** The machine by whose costs sums are factored and softmax is made online before the search; NULL:
@@ -106,16 +116,25 @@ static const joins_policy *joins_policy_of(const schedule_request *r, const mach
   return p;
 }
 
-static fusion_request fusion_request_of(const schedule_request *r) {
-  size_t arguments = r->target.arguments && r->target.arguments < MACHINE_KERNEL_ARGUMENTS
-                         ? r->target.arguments
-                         : MACHINE_KERNEL_ARGUMENTS;
-  return (fusion_request){.machine = machine_of(r),
-                          .arguments = arguments,
-                          .policy = (fusion_policy)r->search.policy,
-                          .seed = r->search.seed,
-                          .decided = r->observer.decided,
-                          .watcher = r->observer.user};
+/** The most buffers of a kernel of any device; 0: any number. */
+static size_t arguments_of(const schedule_request *r) {
+  size_t most = r->target.arguments;
+  for (size_t i = 0; i < r->n_more; i++) {
+    size_t own = r->more[i].arguments;
+    if (own && (!most || own < most)) most = own;
+  }
+  return most;
+}
+
+static fusion_request fusion_request_of(ir *g, const schedule_request *r) {
+  size_t most = arguments_of(r);
+  return (fusion_request){
+      .machine = machine_of_all(g, r),
+      .arguments = most && most < MACHINE_KERNEL_ARGUMENTS ? most : MACHINE_KERNEL_ARGUMENTS,
+      .policy = (fusion_policy)r->search.policy,
+      .seed = r->search.seed,
+      .decided = r->observer.decided,
+      .watcher = r->observer.user};
 }
 
 /* Passes. */
@@ -126,7 +145,7 @@ static schedule *make_kernels(pipeline *p, const fusion_request *fusion, values 
   const schedule_request *r = p->request;
   groups groups = fuse_values(g, fusion, v);
   schedule *s = p->s = arena_calloc(ir_arena(g), 1, sizeof *s);
-  kernels_build(g, p->graph, v, &groups, r->target.arguments, s);
+  kernels_build(g, p->graph, v, &groups, arguments_of(r), s);
   after(p, PASS_FUSE);
   layout_split_blocked_ranges(g, r, s);
   after(p, PASS_BLOCKED_RANGES);
@@ -183,7 +202,7 @@ static void choose_stores(const pipeline *p, const fusion_request *fusion, value
 /** Schedules a normalised graph, or the body of a loop with `depth` loops around it. */
 static schedule *schedule_graph(ir *g, const schedule_request *r, normalised *n, size_t depth) {
   pipeline p = {.g = g, .request = r, .graph = n};
-  fusion_request fusion = fusion_request_of(r);
+  fusion_request fusion = fusion_request_of(g, r);
   machine small;
   joins_policy joins;
   values v;
@@ -210,7 +229,7 @@ static schedule *schedule_graph(ir *g, const schedule_request *r, normalised *n,
 schedule *schedule_make(ir *g, const schedule_request *r) {
   normalised n;
   pipeline p = {.g = g, .request = r, .graph = &n};
-  machine m = machine_of(r);
+  machine m = machine_of(&r->target);
 
   normalise_graph(g, r, &n);
   for (size_t i = 0; i < n.n_roots; i++)
@@ -219,6 +238,8 @@ schedule *schedule_make(ir *g, const schedule_request *r) {
   after(&p, PASS_NORMALISE);
   late_items_extract(g, r, &n);
   after(&p, PASS_ITEMS);
+  resolve_devices(g, r, &n);
+  after(&p, PASS_DEVICES);
   if (r->search.policy == FUSION_BY_COST) split_reductions(g, &m, r->math, &n, r->n_labels);
   after(&p, PASS_PARTS);
   return schedule_graph(g, r, &n, 0);

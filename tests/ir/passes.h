@@ -13,6 +13,7 @@
 #include "render/c/dialect.h"
 #include "render/c/render_c.h"
 #include "replay.h"
+#include "schedule/devices/resolve_devices.h"
 #include "schedule/loops/outline_loops.h"
 #include "schedule/schedule.h"
 #include "schedule/values/versions.h"
@@ -104,6 +105,14 @@ static void pass_loops(const pass_call *c) {
       vec_push(ir_arena(c->g), c->roots, n.loops.at[i]->body.roots[k]);
 }
 
+static void pass_devices(const pass_call *c) {
+  schedule_request r = request_of(c);
+  normalised n;
+  normalise_graph(c->g, &r, &n);
+  resolve_devices(c->g, &r, &n);
+  take_roots(c, n.roots, n.n_roots);
+}
+
 static void pass_versions(const pass_call *c) {
   schedule_request r = request_of(c);
   normalised n;
@@ -116,7 +125,10 @@ static void pass_versions(const pass_call *c) {
     buffers. */
 static const node *step_as_node(ir *g, const schedule *s, const schedule_step *step) {
   map with = {0};
-  const node *root = step->kernel ? step->kernel : step->custom;
+  const node *root = step->kernel              ? step->kernel
+                     : step->kind == STEP_COPY ? step->values.at[0]
+                                               : step->custom;
+  size_t first = step->kind == STEP_COPY; /* of the buffers that it reads */
   node_list order = topo_sort(ir_arena(g), &root, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++) {
     const node *p = order.at[i];
@@ -127,7 +139,7 @@ static const node *step_as_node(ir *g, const schedule *s, const schedule_step *s
   }
   for (size_t i = 0; i + 1 < step->n_buffers && !step->kernel; i++) {
     const node *x = root->src[i];
-    int64_t slot = (int64_t)step->buffers[i];
+    int64_t slot = (int64_t)step->buffers[first + i];
     map_set(ir_arena(g), &with, x,
             (void *)ir_node(g, OP_PARAM, (dtype)x->dtype, x->dims, x->rank, &slot, 1));
   }
@@ -343,6 +355,7 @@ static const ir_pass ir_passes[] = {
     {"normalise", pass_normalise, LEVEL_TENSOR},
     {"loops", pass_loops, LEVEL_TENSOR},
     {"versions", pass_versions, LEVEL_TENSOR},
+    {"devices", pass_devices, LEVEL_TENSOR},
     {"kernels", pass_kernels, LEVEL_KERNEL},
 #define LAW(name, function, arguments, new_ranges, file, about) {#name, pass_law, LEVEL_KERNEL},
 #include "laws/laws.def"

@@ -298,6 +298,11 @@ static inline void replay_step(replay *r, const schedule_step *s, interp_array *
     replay_custom(NULL, s->custom, inputs, s->n_buffers - 1, &inputs[s->n_buffers - 1], NULL);
     return;
   }
+  if (s->kind == STEP_COPY) {
+    const interp_array *to = &buffers[s->buffers[0]], *from = &buffers[s->buffers[1]];
+    if (to->bytes) memcpy(to->data, from->data, to->bytes);
+    return;
+  }
   interp_env e = replay_env(r);
   e.params = replay_step_params(r, s, buffers);
   e.n_params = s->n_buffers;

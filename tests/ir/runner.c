@@ -85,7 +85,8 @@ static void run_pass(job *j, char *text, node_list *roots) {
   c.name = pass->name;
   pass->run(&c);
   for (size_t i = 0; i < roots->n && pass->verified_as >= 0; i++)
-    if (pass->verified_as == LEVEL_TENSOR || roots->at[i]->op != OP_CUSTOM)
+    if (pass->verified_as == LEVEL_TENSOR ||
+        (roots->at[i]->op != OP_CUSTOM && roots->at[i]->op != OP_TO))
       verify_stage(j->g, roots->at[i], (enum stage)pass->verified_as);
 }
 

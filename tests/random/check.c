@@ -191,7 +191,8 @@ static void check_limits(run *x) {
 }
 
 /** Any price: groupings are legal whatever kernels cost. */
-static double random_price(void *user, const node *kernel, bool is_searched) {
+static double random_price(void *user, size_t device, const node *kernel, bool is_searched) {
+  (void)device;
   run *x = user;
   (void)kernel, (void)is_searched;
   return (double)rng_below(&x->prices, 1000000);
@@ -250,7 +251,7 @@ static void make_schedule(run *x) {
   for (size_t i = 0; i < passes.all.n && !failed(x); i++) {
     const tensor_pass *p = &passes.all.at[i];
     bool is_whole = !strcmp(p->pass, "normalise") || !strcmp(p->pass, "items") ||
-                    (!strcmp(p->pass, "versions") && !x->has_loops);
+                    !strcmp(p->pass, "devices") || (!strcmp(p->pass, "versions") && !x->has_loops);
     if (is_whole && x->expected) check_tensors(x, p->pass, p->roots, p->n);
   }
 }
@@ -694,9 +695,19 @@ static void run_steps(run *x, size_t first, size_t n, step_fn run_one) {
   }
 }
 
+static void run_copy(run *x, const schedule_step *step, char *const memory[]) {
+  size_t to = step->buffers[0], from = step->buffers[1];
+  memcpy(memory[to], memory[from], x->bytes[to]);
+}
+
 static void run_step(run *x, size_t i) {
   const schedule_step *step = &x->s->steps.at[i];
   poison(x, i);
+  if (step->kind == STEP_COPY) {
+    run_copy(x, step, x->kernels.memory);
+    run_copy(x, step, x->programs.memory);
+    return;
+  }
   if (step->kind == STEP_CUSTOM) {
     run_custom_in(x, step, x->kernels.memory);
     run_custom_in(x, step, x->programs.memory);
@@ -779,9 +790,11 @@ static void run_grouped(run *x, size_t i) {
   report_stage(x->r, "grouping %d, step %zu", x->policy, i);
   if (step->kind == STEP_CUSTOM)
     run_custom_in(x, step, x->kernels.memory);
+  else if (step->kind == STEP_COPY)
+    run_copy(x, step, x->kernels.memory);
   else
     check_verified(x, &step->kernel, 1, LEVEL_KERNEL);
-  if (step->kind != STEP_CUSTOM && !failed(x)) run_kernel(x, step, step->kernel, x->kernels.memory);
+  if (step->kind == STEP_KERNEL && !failed(x)) run_kernel(x, step, step->kernel, x->kernels.memory);
 }
 
 static void grouping_body(void *arg) {
@@ -827,6 +840,10 @@ static void run_program(run *x, size_t i) {
   report_stage(x->r, "linear program, step %zu", i);
   if (step->kind == STEP_CUSTOM) {
     run_custom_in(x, step, x->programs.memory);
+    return;
+  }
+  if (step->kind == STEP_COPY) {
+    run_copy(x, step, x->programs.memory);
     return;
   }
   codegen_options o = {.target = *x->lowered, .math = x->g->math};

@@ -548,8 +548,8 @@ static void scratch_is_limited_for_a_kernel(void **state) {
 
 /* Prices of kernels. */
 
-static double same_price(void *user, const node *kernel, bool is_searched) {
-  (void)user, (void)kernel, (void)is_searched;
+static double same_price(void *user, size_t device, const node *kernel, bool is_searched) {
+  (void)user, (void)device, (void)kernel, (void)is_searched;
   return 1;
 }
 
@@ -561,8 +561,8 @@ static bool has_two_reductions(const test *t, const node *kernel) {
 }
 
 /** Kernels of several reductions are dear. */
-static double price_of_reductions(void *user, const node *kernel, bool is_searched) {
-  (void)is_searched;
+static double price_of_reductions(void *user, size_t device, const node *kernel, bool is_searched) {
+  (void)device, (void)is_searched;
   return has_two_reductions(user, kernel) ? 1e9 : 1;
 }
 
@@ -575,12 +575,13 @@ static const double gains[][2][2] = {[FIRST_GAINS] = {{0.45e6, 0.8e6}, {0.35e6, 
                                      [BOTH_GAIN] = {{0.45e6, 0.8e6}, {0.4e6, 0.5e6}},
                                      [BEST_GAINS] = {{0.45e6, 1e6}, {0.45e6, 0.5e6}}};
 
-static double price_with_gain(void *user, const node *kernel, bool is_searched) {
+static double price_with_gain(void *user, size_t device, const node *kernel, bool is_searched) {
+  (void)device;
   const test *t = user;
   return gains[t->seed][is_searched][has_two_reductions(t, kernel)];
 }
 
-static double (*const prices[])(void *, const node *,
+static double (*const prices[])(void *, size_t, const node *,
                                 bool) = {[SAME_PRICES] = same_price,
                                          [DEAR_REDUCTIONS] = price_of_reductions,
                                          [FIRST_GAINS] = price_with_gain,

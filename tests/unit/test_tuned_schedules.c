@@ -250,9 +250,9 @@ static void compare_programs(void *arg) {
   plan_variant_release(v);
   const node *kernel = kernels.at[0];
   kernel_prices_init(&prices, kernels.ir, t, o.math);
-  const double first = kernel_prices_price(&prices, kernel, false);
+  const double first = kernel_prices_price(&prices, 0, kernel, false);
   assert_null(map_get(&prices.found, kernel));
-  const double best = kernel_prices_price(&prices, kernel, true);
+  const double best = kernel_prices_price(&prices, 0, kernel, true);
   const decision_list *found = map_get(&prices.found, kernel);
   assert_true(found && found->n && best <= first);
   assert_string_equal(program_text(a, d, kernel, o, found), program_text(a, d, kernel, o, NULL));

@@ -2,6 +2,8 @@
 #ifndef TENON_SCHEDULE_CORE_FUSION_MACHINE_H
 #define TENON_SCHEDULE_CORE_FUSION_MACHINE_H
 
+#include <stddef.h>
+
 /** A machine as the cost model of the schedule sees it. */
 typedef struct machine {
   double cores;     /* that work on one kernel */
@@ -12,6 +14,14 @@ typedef struct machine {
   double cache[2];  /* bytes of a core's own caches */
   double shared;    /* bytes of the last cache */
   double vector;    /* bytes of a vector; 0: there are none */
+  /* Those of devices 1 …, in a plan of several; it is itself that of device 0, and of others. */
+  const struct machine *more;
+  size_t n_more;
 } machine;
+
+/** The machine of a device, by its number + 1; 0: anybody's. */
+static inline const machine *machine_of_device(const machine *m, size_t device) {
+  return device > 1 && device - 1 <= m->n_more ? &m->more[device - 2] : m;
+}
 
 #endif

@@ -24,6 +24,7 @@ typedef struct schedule_buffer {
   int64_t padding;         /* elements of `size` beyond the array, for views that end there */
   size_t first, last;      /* first and last step that uses it; of buffers that are used, but of no
                               view */
+  size_t device;
 } schedule_buffer;
 
 /** The name that the caller gave to a node of the graph. */
@@ -32,7 +33,12 @@ typedef struct schedule_label {
   const char *text; /* "": none, it is in no name */
 } schedule_label;
 
-typedef enum step_kind { STEP_KERNEL, STEP_CUSTOM, STEP_LOOP } step_kind;
+typedef enum step_kind {
+  STEP_KERNEL,
+  STEP_CUSTOM,
+  STEP_LOOP,
+  STEP_COPY /* of an array to another device */
+} step_kind;
 
 /** The buffers of a loop's state. A trip reads the state from `now` and writes it to `next`. Where
     `now`, `next` and `result` are one buffer, the init is copied there before the first trip and
@@ -89,6 +95,7 @@ typedef struct schedule_step {
   size_t n_items;
   const char *name;  /* the labels of the tensors it computes, or their ops */
   const node *guard; /* an index from 0 to 1: the step is skipped where it is 0; NULL: never */
+  size_t device;     /* that it runs on; of a copy, the one that it copies to */
 } schedule_step;
 
 /** Where the value of a labelled node is. */
@@ -145,7 +152,7 @@ typedef struct schedule_observer {
 /** The modelled time of a scheduled kernel. */
 typedef struct kernel_pricing {
   /** ns; with the best schedule that is found, or the first one. NULL: kernels have no prices. */
-  double (*price)(void *user, const node *kernel, bool is_searched);
+  double (*price)(void *user, size_t device, const node *kernel, bool is_searched);
   void *user;
 } kernel_pricing;
 
@@ -179,6 +186,13 @@ typedef struct schedule_request {
   fusion_choice search;
   kernel_pricing pricing; /* of groupings */
   schedule_observer observer;
+  const schedule_target *more; /* of devices 1 …: `target` is that of device 0, and of others */
+  size_t n_more;
 } schedule_request;
+
+/** The target of a device of a graph. */
+static inline const schedule_target *schedule_target_of(const schedule_request *r, size_t device) {
+  return device && device <= r->n_more ? &r->more[device - 1] : &r->target;
+}
 
 #endif

@@ -329,11 +329,12 @@ static void start_facts(arena *a, value *v) {
 }
 
 void cost_model_measure(ir *g, const machine *m, const values *v) {
-  measuring p = {.g = g, .a = ir_scratch(g), .m = m, .values = v};
+  measuring p = {.g = g, .a = ir_scratch(g), .values = v};
   for (size_t i = 0; i < v->at.n; i++) start_facts(p.a, v->at.at[i]);
   arena_mark here = arena_save(p.a);
   count_readers(&p);
   for (size_t i = 0; i < v->at.n; i++) {
+    p.m = machine_of_device(m, v->at.at[i]->device);
     find_level_and_lead(&p, v->at.at[i]);
     find_costs(&p, v->at.at[i]);
     find_operands(&p, v->at.at[i]);

@@ -81,6 +81,8 @@ typedef VEC(group *) groups;
 static inline const struct guard *group_guard(const group *g) {
   return g->custom ? g->custom->guard : g->stores.n ? g->stores.at[0].use->v->guard : NULL;
 }
+/** The device of all values that a group computes, + 1; it writes one at least. */
+static inline uint8_t group_device(const group *g) { return g->stores.at[0].use->v->device; }
 
 /** The point of a use for an INDEX; NULL: none. */
 point *use_find_point(const use *u, const node *index);

@@ -45,6 +45,7 @@ static void inline_in_all_readers(grouping *s, const value *v, const option *con
 static void decide_value(grouping *s, value *v) {
   size_t n = v->places->uses.n;
   if (!n && !v->memory.stores.n) return; /* its readers were simplified away */
+  s->m = machine_of_device(&s->request->machine, v->device);
   const option **best = arena_alloc(s->work, (n + 1) * sizeof *best);
   options *tried = arena_alloc(s->work, (n + 1) * sizeof *tried);
   for (size_t i = 0; i < n; i++) {
@@ -101,7 +102,7 @@ static void search_once(grouping *s) {
 static void search_again(grouping *s, const size_t *stores) {
   const values *v = s->values;
   for (size_t i = 0; i < v->at.n; i++) v->at.at[i]->memory.stores.n = stores[i];
-  cost_model_measure(s->g, s->m, v);
+  cost_model_measure(s->g, &s->request->machine, v);
   search_once(s);
 }
 

@@ -38,7 +38,7 @@ typedef struct grouping {
   arena *a;    /* of the groups */
   arena *work; /* of the search */
   const fusion_request *request;
-  const machine *m;
+  const machine *m; /* of the value at hand */
   values *values;
   value_list *readers; /* of each value, by position */
   groups groups;

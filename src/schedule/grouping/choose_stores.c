@@ -33,20 +33,25 @@ typedef struct chooser {
   values *v;
   value_list *readers; /* of each value, by position */
   bool *tried;         /* of each value */
-  map prices[2];       /* kernel → its price: with the first schedule, with the best one */
-  size_t most;         /* kernels that may be searched */
-  int idle;            /* rounds since one of which something was kept */
-  size_t grouped;      /* values in the groupings made so far */
+  map prices[2];  /* kernel → device → its price: with the first schedule, with the best one */
+  size_t most;    /* kernels that may be searched */
+  int idle;       /* rounds since one of which something was kept */
+  size_t grouped; /* values in the groupings made so far */
   grouping_state base;
 } chooser;
 
-static double price_of(chooser *c, const node *kernel, bool is_searched) {
+static double price_of(chooser *c, const schedule_step *step, bool is_searched) {
   const kernel_pricing *p = c->t->pricing;
-  double *known = map_get(&c->prices[is_searched], kernel);
+  map *prices = map_get(&c->prices[is_searched], step->kernel);
+  if (!prices)
+    map_set(c->a, &c->prices[is_searched], step->kernel,
+            prices = arena_calloc(c->a, 1, sizeof *prices));
+  const void *device = (const void *)(uintptr_t)(step->device + 1);
+  double *known = map_get(prices, device);
   if (known) return *known;
   known = arena_alloc(c->a, sizeof *known);
-  *known = p->price(p->user, kernel, is_searched) + MACHINE_KERNEL_CALL_NS;
-  map_set(c->a, &c->prices[is_searched], kernel, known);
+  *known = p->price(p->user, step->device, step->kernel, is_searched) + MACHINE_KERNEL_CALL_NS;
+  map_set(c->a, prices, device, known);
   return *known;
 }
 
@@ -220,7 +225,7 @@ static void add_prices(chooser *c, const comparison *x, size_t first, size_t end
     if (!x->is_priced[i]) to[i] = 0;
   for (size_t i = first; i < end; i++)
     if (x->parent[i] != SIZE_MAX && !x->is_priced[root_of(x, i)])
-      to[root_of(x, i)] += price_of(c, step_at(x, i)->kernel, is_searched);
+      to[root_of(x, i)] += price_of(c, step_at(x, i), is_searched);
 }
 
 static bool is_gain(double was, double now) { return now < (1 - MACHINE_GROUPING_GAIN) * was; }

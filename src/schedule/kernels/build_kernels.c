@@ -34,6 +34,7 @@ typedef struct kernels {
   const normalised *in;
   const values *values;
   size_t arguments; /* most buffers of a kernel; 0: any number */
+  size_t device;    /* of the steps and buffers that are added */
   schedule *s;
   kernel_parts now;
   map buffer_of;     /* array (PARAM, tensor, SET) → buffer number + 1 */
@@ -53,7 +54,8 @@ static size_t buffer_of(const kernels *k, const node *array) {
 }
 
 static size_t new_buffer(kernels *k, const node *like) {
-  schedule_buffer b = {.dtype = (dtype)like->dtype, .size = ir_element_count(k->g, like)};
+  schedule_buffer b = {
+      .dtype = (dtype)like->dtype, .size = ir_element_count(k->g, like), .device = k->device};
   vec_push(k->a, &k->s->buffers, b);
   return k->s->buffers.n - 1;
 }
@@ -62,7 +64,11 @@ static size_t new_buffer(kernels *k, const node *like) {
     sizes are those of the array that holds this one. */
 static const node *param_for(kernels *k, const node *array) {
   const node *holder = values_holder(k->values, array);
-  return param_like(k->g, holder, holder->dims, buffer_of(k, array));
+  size_t number = buffer_of(k, array);
+  int64_t ints[2] = {(int64_t)number};
+  uint8_t device = (uint8_t)(k->s->buffers.at[number].device + 1); /* also of what is anybody's */
+  size_t n = 1 + node_device_argument_in(k->g, device, ints + 1);
+  return ir_node(k->g, OP_PARAM, (dtype)holder->dtype, holder->dims, holder->rank, ints, n);
 }
 
 /** Adds buffers for the inputs of the graph, numbered as their slots. */
@@ -78,7 +84,8 @@ static void add_inputs(kernels *k, const normalised *in) {
     size_t slot = (size_t)p->ints[0];
     k->s->buffers.at[slot] = (schedule_buffer){.dtype = (dtype)p->dtype,
                                                .size = ir_element_count(k->g, p),
-                                               .origin = in->origins.at[slot]};
+                                               .origin = in->origins.at[slot],
+                                               .device = node_device_number(p, in->device)};
     set_buffer(k, p, slot);
   }
   arena_rewind(k->work, here);
@@ -101,6 +108,7 @@ static void add_array_buffer(kernels *k, const node *array) {
 
 /** Adds buffers for the stores of a value; a SET has the buffer of the array that it changes. */
 static void add_store_buffers(kernels *k, const value *v) {
+  k->device = v->device - 1u;
   for (size_t i = 0; i < v->memory.stores.n; i++) {
     const node *array = v->memory.stores.at[i].array;
     if (!op_overwrites((op)array->op)) {
@@ -469,6 +477,7 @@ static schedule_step kernel_step(kernels *k, const node *kernel, const node *wha
 
 static void add_step(kernels *k, schedule_step step) {
   step.guard = k->guard;
+  step.device = k->device;
   vec_push(k->a, &k->s->steps, step);
 }
 
@@ -588,9 +597,20 @@ static void count_places(const kernels *k, const group *at, schedule_step *s) {
   }
 }
 
+/** The step of a copy of an array of another device. */
+static schedule_step copy_step(kernels *k, const value *v) {
+  size_t *buffers = arena_alloc(k->a, 2 * sizeof *buffers);
+  buffers[0] = buffer_of(k, v->tensor);
+  buffers[1] = buffer_of(k, v->inputs.arrays.at[0]);
+  schedule_step s = {.kind = STEP_COPY, .buffers = buffers, .n_buffers = 2, .n_outputs = 1};
+  vec_push(k->a, &s.values, v->tensor);
+  return s;
+}
+
 static void add_steps(kernels *k, group *at) {
   if (at->custom && at->custom->is_join) return; /* its pieces are in place */
   k->guard = guarded_values_condition(k->g, group_guard(at));
+  k->device = group_device(at) - 1u;
   if (!at->custom) {
     schedule_step s = kernel_step(k, kernel_of(k, at), at->stores.at[0].use->v->tensor);
     s.values = computed_tensors(k, at);
@@ -600,6 +620,8 @@ static void add_steps(kernels *k, group *at) {
     add_user_kernel(k, at->custom->tensor);
   else if (at->custom->tensor->op == OP_RESULT)
     add_loop(k, at->custom->tensor);
+  else if (at->custom->tensor->op == OP_TO)
+    add_step(k, copy_step(k, at->custom));
   else
     add_step(k, custom_step(k, at->custom));
 }

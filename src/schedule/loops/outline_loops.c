@@ -8,11 +8,13 @@
    new value is SET as a whole, so that one value can become several states. */
 #include "schedule/loops/outline_loops.h"
 
+#include "ir/core/node_device.h"
 #include "ir/core/tensor_loop.h"
 #include "ir/core/var_names.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/substitute.h"
+#include "schedule/values/value.h"
 
 #include <string.h>
 
@@ -130,8 +132,9 @@ typedef struct extraction {
 
 static const node *add_param(extraction *x, dtype t, size_t rank, const node *const dims[],
                              bool is_written) {
-  int64_t slot = (int64_t)x->is_written.n;
-  const node *param = ir_node(x->l->g, OP_PARAM, t, dims, rank, &slot, 1);
+  int64_t ints[2] = {(int64_t)x->is_written.n};
+  size_t n = 1 + node_device_argument_in(x->l->g, x->p->loop->device, ints + 1);
+  const node *param = ir_node(x->l->g, OP_PARAM, t, dims, rank, ints, n);
   vec_push(x->l->a, &x->is_written, is_written);
   vec_push(x->l->a, &x->p->body.origins, param);
   return param;
@@ -237,6 +240,7 @@ static node_list extract_loop(extracting *l, const node *loop) {
   extracted_loop *p = arena_calloc(l->a, 1, sizeof *p);
   extraction x = {.l = l, .p = p};
   *p = (extracted_loop){.loop = loop, .trip = trip_var(l, loop_range(loop)), .depth = l->depth};
+  p->body.device = node_device_number(loop, l->n->device);
   vec_push(l->a, &l->n->loops, p);
   map_set(l->a, &x.with, loop_range(loop), (void *)p->trip);
   for (size_t i = 1 + loop_n_states(loop); i < loop->n_src; i++)
@@ -303,6 +307,8 @@ void loops_extract(ir *g, const schedule_request *r, normalised *n, size_t depth
     diag_raise(l.a->diag, TN_ERR_UNSUPPORTED, "loops are nested deeper than %d", LOOP_MAX_DEPTH);
   for (size_t i = 0; i < order.n; i++) {
     const node *at = order.at[i];
+    if (at->free->n && value_is_copied_between_devices(at))
+      diag_raise(l.a->diag, TN_ERR_UNSUPPORTED, "the steps of a loop run on one device");
     if (at->free->n) continue;
     if (at->op != OP_LOOP) {
       map_set(l.a, &l.image, at, (void *)rebuild_around(&l, at));

@@ -22,7 +22,8 @@ static size_t add_buffer_like(splicing *x, size_t buffer, bool is_double_buffere
   const schedule_buffer *b = &x->s->buffers.at[buffer];
   return add_buffer(x, (schedule_buffer){.dtype = b->dtype,
                                          .size = b->size,
-                                         .is_double_buffered = is_double_buffered});
+                                         .is_double_buffered = is_double_buffered,
+                                         .device = b->device});
 }
 
 /** Maps the buffers of a body to those of the whole: its slots to the loop's buffers, the others to

@@ -43,8 +43,11 @@ static size_t view_buffer(viewing *w, size_t buffer, const node *param, int64_t 
   const node *size = ir_element_count(w->g, param), *key = part_key(w->g, buffer, size, start);
   size_t known = (size_t)(uintptr_t)map_get(&w->views, key);
   if (known) return known - 1;
-  schedule_buffer b = {
-      .dtype = (dtype)param->dtype, .size = size, .within = buffer + 1, .start = start};
+  schedule_buffer b = {.dtype = (dtype)param->dtype,
+                       .size = size,
+                       .within = buffer + 1,
+                       .start = start,
+                       .device = w->s->buffers.at[buffer].device};
   vec_push(ir_arena(w->g), &w->s->buffers, b);
   map_set(ir_arena(w->g), &w->views, key, (void *)(uintptr_t)w->s->buffers.n);
   return w->s->buffers.n - 1;

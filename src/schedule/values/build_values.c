@@ -16,6 +16,7 @@
 #include "schedule/values/guarded_values.h"
 #include "schedule/values/late_values.h"
 #include "schedule/values/online_softmax.h"
+#include "schedule/values/value_devices.h"
 #include "schedule/values/value_order.h"
 #include "schedule/values/versions.h"
 
@@ -47,6 +48,7 @@ static void add_tensor(building *r, const node *n) {
 static bool is_computed(const node *n) {
   if (n->dtype == DT_INDEX || n->dtype == DT_VOID) return false;
   if (op_is_movement((op)n->op)) return n->op == OP_GATHER;
+  if (n->op == OP_TO) return value_is_copied_between_devices(n);
   return n->op != OP_CONST && n->op != OP_IOTA && n->op != OP_PARAM && n->op != OP_VAR;
 }
 
@@ -152,8 +154,7 @@ static void add_join(building *r, const join *j) {
 
 /** One side of a PICK, as a value of its own that is stored to the PICK's array. */
 static const node *add_side(building *r, const node *pick, const node *x) {
-  int64_t ints[] = {-1 - ir_fresh_id(r->g), 0};
-  const node *any = ir_node(r->g, OP_BUFFER, (dtype)x->dtype, x->dims, x->rank, ints, 2);
+  const node *any = value_new_array(r->g, (dtype)x->dtype, x->rank, x->dims);
   const node *tensor = versions_identity_slice(r->g, any);
   value *v = value_of_tensor(r->g, tensor, x->rank, x->dims);
   add_value(r, v, body_element(r, x, v->coords));
@@ -327,6 +328,7 @@ static void add_tensor_value(building *r, const node *n) {
   }
   switch (n->op) {
   case OP_SET: add_set(r, n); return;
+  case OP_TO: value_is_copied_between_devices(n) ? add_opaque(r, n) : add_computed(r, n); return;
   case OP_CUSTOM:
   case OP_KERNEL:
   case OP_RESULT: add_opaque(r, n); return;
@@ -422,7 +424,10 @@ void values_build(ir *g, int math, const machine *m, const joins_policy *p, norm
     node_list conflicts = {0};
     arena_rewind(work, here);
     values_order(g, in, out, &conflicts);
-    if (!conflicts.n) return;
+    if (!conflicts.n) {
+      values_set_devices(g, in, out);
+      return;
+    }
     resolved += conflicts.n;
     if (resolved > sets) /* once its readers have a copy, a SET waits for nothing after it */
       diag_raise(ir_diag(g), TN_ERR_INTERNAL, "copies do not order the SETs of a graph");

@@ -24,7 +24,7 @@ void constant_folding_apply(constant_folding *f) {
 }
 
 bool constant_folding_is_given(const constant_folding *f, const node *n) {
-  return n->op == OP_BUFFER && f->request->is_constant(f->request->user, n);
+  return n->op == OP_BUFFER && n->device == 1 && f->request->is_constant(f->request->user, n);
 }
 
 bool constant_folding_reads_elements(const node *n) {

@@ -27,7 +27,7 @@ static bool is_given(const node *x) {
 
 bool join_is_opaque(const node *x) {
   return x->op == OP_CUSTOM || x->op == OP_KERNEL || x->op == OP_RESULT || x->op == OP_SCAN ||
-         x->op == OP_PICK || op_overwrites((op)x->op);
+         x->op == OP_PICK || value_is_copied_between_devices(x) || op_overwrites((op)x->op);
 }
 
 static void find_owned(join_search *f) {

@@ -46,6 +46,13 @@ static const node *restore_set(void *user, const node *n, const node *const src[
   return ir_with_sources(g, n, (const node *[]){src[0], view, src[2]});
 }
 
+/** The tensor rows that all devices have as instructions. */
+static uint32_t rows_of(const schedule_request *r) {
+  uint32_t rows = r->target.rows;
+  for (size_t i = 0; i < r->n_more; i++) rows &= r->more[i].rows;
+  return rows;
+}
+
 /** Labelled nodes are copied as further roots: reachable from the others, they add nothing. */
 void normalise_graph(ir *g, const schedule_request *r, normalised *out) {
   arena *work = ir_scratch(g);
@@ -59,9 +66,8 @@ void normalise_graph(ir *g, const schedule_request *r, normalised *out) {
   copying c = {.g = g, .out = out};
   ir_copy(g, work, all, n, copy_node, &c, all);
   arena_rewind(work, here);
-  tensor_products_rewrite(g,
-                          &(tensor_products_request){
-                              .roots = all, .n_roots = n, .rows = r->target.rows, .math = r->math});
+  tensor_products_rewrite(g, &(tensor_products_request){
+                                 .roots = all, .n_roots = n, .rows = rows_of(r), .math = r->math});
   rewriter rw = {.ir = g, .math = r->math};
   rewrite(&rw, rules_simplify_tensor, RULES_SIMPLIFY_TENSOR, all, n);
   ir_copy(g, work, all, n, restore_set, g, all);

@@ -3,7 +3,7 @@
 #include "schedule/values/value.h"
 
 #include "ir/core/binder.h"
-#include "ir/core/ir.h"
+#include "ir/core/node_device.h"
 #include "ir/index/index_arithmetic.h"
 
 size_t value_whole_operands(const node *n) {
@@ -11,6 +11,7 @@ size_t value_whole_operands(const node *n) {
   case OP_CUSTOM: return (size_t)n->ints[2];
   case OP_KERNEL:
   case OP_RESULT: return (size_t)n->ints[1];
+  case OP_TO: return value_is_copied_between_devices(n);
   default: return op_overwrites((op)n->op);
   }
 }
@@ -96,9 +97,14 @@ void value_set_body(ir *g, const values *v, value *x, const node *body) {
   value_set_body_over(g, &v->of, v, x, body);
 }
 
+const node *value_new_array(ir *g, dtype t, size_t rank, const node *const dims[]) {
+  int64_t ints[3] = {-1 - ir_fresh_id(g), 0};
+  size_t n = 2 + node_device_argument_in(g, 0, ints + 2);
+  return ir_node(g, OP_BUFFER, t, dims, rank, ints, n);
+}
+
 value *value_make(ir *g, values *v, op named, dtype t, size_t rank, const node *const dims[]) {
-  int64_t ints[] = {-1 - ir_fresh_id(g), 0};
-  const node *any = ir_node(g, OP_BUFFER, t, dims, rank, ints, 2), *src[] = {any, any};
+  const node *any = value_new_array(g, t, rank, dims), *src[] = {any, any};
   const node *tensor = ir_node(g, named, t, src, op_facts_of(named)->least, NULL, 0);
   value *made = value_of_tensor(g, tensor, rank, dims);
   vec_push(ir_arena(g), &v->at, made);

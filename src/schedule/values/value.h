@@ -113,6 +113,7 @@ typedef struct value {
   size_t position;                /* in `values` */
   struct value_facts *facts;      /* cost_model.h */
   struct value_placement *places; /* fusion_group.h */
+  uint8_t device;                 /* on which it is computed, + 1 */
 } value;
 
 /** Where an array lies inside another one of its rank: its element at some coordinates is the other
@@ -131,6 +132,12 @@ typedef struct values {
   map places;     /* tensor → array_place, if its array lies inside another one */
   map sides;      /* tensor → the PICK whose array it is stored to where it is taken */
 } values;
+
+/** True for a TO that moves elements: its operand is on another device. */
+static inline bool value_is_copied_between_devices(const node *n) {
+  if (n->op != OP_TO) return false;
+  return n->src[0]->device ? n->src[0]->device != n->device : n->n_int > 1;
+}
 
 /** The number of first operands that a tensor's node reads as whole arrays: the inputs of CUSTOMs,
     KERNELs and loops, and the array that a SET changes. */
@@ -153,6 +160,9 @@ value *value_of_tensor(ir *g, const node *tensor, size_t rank, const node *const
 /** Sets the body of a value, over elements of PARAMs and of tensors that are keys; `all`: the
    values that are known. */
 void value_set_body_over(ir *g, const map *tensors, const values *all, value *v, const node *body);
+
+/** A BUFFER that nothing else is, and that is anybody's: for tensors which are not in the graph. */
+const node *value_new_array(ir *g, dtype t, size_t rank, const node *const dims[]);
 
 /** Adds a value of a type and size, with a tensor of the op `named` and no body yet. */
 value *value_make(ir *g, values *v, op named, dtype t, size_t rank, const node *const dims[]);
@@ -186,6 +196,11 @@ bool value_depends_on_coords(ir *g, const map *tensors, const node *body);
 /** True if v reads the element of a tensor of this rank at its own coordinates, but for axes of
    size 1. */
 bool value_reads_in_place(const value *v, const node *read, size_t rank);
+
+/** True if a value is a copy of an array of another device. */
+static inline bool value_is_copy_between_devices(const value *v) {
+  return value_is_copied_between_devices(v->tensor);
+}
 
 /** True if a value reads a scan. */
 bool value_reads_scan(const values *all, const value *v);

@@ -205,7 +205,7 @@ static void find_other_readers(layout_search *t, const node_list *order) {
 /** True if a node is no expression over elements of other tensors. */
 static bool is_array(const node *n) {
   return n->op == OP_CARRY || n->op == OP_RESULT || op_overwrites((op)n->op) ||
-         n->op == OP_CUSTOM || n->op == OP_KERNEL;
+         n->op == OP_CUSTOM || n->op == OP_KERNEL || n->op == OP_TO;
 }
 
 void weight_layouts_find(constant_folding *f) {
