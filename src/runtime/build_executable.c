@@ -23,18 +23,20 @@ typedef struct build_state {
   ir *g;
   diag *d;
   schedule *schedule;
-  map program_of;        /* kernel → index + 1 */
+  map *program_of;       /* of each device: kernel → index + 1 */
   node_list kernels;     /* the distinct ones */
+  VEC(size_t) devices;   /* of each of these */
+  size_t present_device; /* whose kernels are being compiled */
   size_t present_kernel; /* index of the kernel that passes run on */
   size_t n_loops;        /* loops among the steps added so far */
   size_t n_guards;       /* guards, likewise, */
   size_t first_guard;    /* which are sizes from this one on */
-  kernel_prices prices;
-  size_t n_priced; /* kernels, as often as they were */
+  kernel_prices *prices; /* of each device */
+  size_t n_priced;       /* kernels, as often as they were */
 } build_state;
 
-static size_t program_of(const build_state *m, const node *kernel) {
-  return (size_t)(uintptr_t)map_get(&m->program_of, kernel) - 1;
+static size_t program_of(const build_state *m, size_t device, const node *kernel) {
+  return (size_t)(uintptr_t)map_get(&m->program_of[device], kernel) - 1;
 }
 
 /* Observers of the compilation: dumps, explanations, progress, log. */
@@ -67,7 +69,7 @@ static void after_codegen(void *user, const char *pass, const node *root) {
   build_state *m = user;
   explanation *x = m->request->explanation;
   bool begins = !strcmp(pass, pass_name(PASS_KERNEL));
-  if (begins) m->present_kernel = program_of(m, root);
+  if (begins) m->present_kernel = program_of(m, m->present_device, root);
   if (x && begins) explanation_begin_kernel(x);
   if (x && !begins) explanation_end_pass(x, m->g, pass, m->present_kernel);
   dump_pass(m, pass, &root, 1);
@@ -95,8 +97,9 @@ static void report_cost(void *user, const kernel_cost *cost) {
 
 static void report_source_text(void *user, const node *kernel, const char *source) {
   build_state *m = user;
-  explanation_end_pass(m->request->explanation, m->g, "render", program_of(m, kernel));
-  explanation_add_source(m->request->explanation, program_of(m, kernel), source);
+  size_t number = program_of(m, m->present_device, kernel);
+  explanation_end_pass(m->request->explanation, m->g, "render", number);
+  explanation_add_source(m->request->explanation, number, source);
 }
 
 /** Raises TN_ERR_CANCELLED if the callback asks to stop. */
@@ -118,7 +121,7 @@ static double price_kernel(void *user, size_t device, const node *kernel, bool i
   build_state *m = user;
   stop_check(m->d);
   report_units(m, "schedules", ++m->n_priced, 0);
-  return kernel_prices_price(&m->prices, device, kernel, is_searched);
+  return kernel_prices_price(&m->prices[device], device, kernel, is_searched);
 }
 
 static void log_kernel(void *user, const char *name, size_t n, int64_t ns) {
@@ -136,10 +139,12 @@ static void log_kernel(void *user, const char *name, size_t n, int64_t ns) {
 static void collect_kernels(build_state *m) {
   arena *a = ir_arena(m->g);
   for (size_t i = 0; i < m->schedule->steps.n; i++) {
-    const node *kernel = m->schedule->steps.at[i].kernel;
-    if (!kernel || map_has(&m->program_of, kernel)) continue;
-    vec_push(a, &m->kernels, kernel);
-    map_set(a, &m->program_of, kernel, (void *)(uintptr_t)m->kernels.n);
+    const schedule_step *step = &m->schedule->steps.at[i];
+    map *known = &m->program_of[step->device];
+    if (!step->kernel || map_has(known, step->kernel)) continue;
+    vec_push(a, &m->kernels, step->kernel);
+    vec_push(a, &m->devices, step->device);
+    map_set(a, known, step->kernel, (void *)(uintptr_t)m->kernels.n);
   }
 }
 
@@ -164,18 +169,38 @@ static void explain_language(const build_state *m, explanation *x) {
   explanation_set_language(x, r->name, copy);
 }
 
+/** Compiles the kernels of a device. */
+static void compile_for_device(build_state *m, compile_options *o, size_t device) {
+  executable *p = m->p;
+  arena *a = ir_arena(m->g);
+  node_list kernels = {0};
+  size_t n_compiled = 0, at = 0;
+  for (size_t i = 0; i < m->kernels.n; i++)
+    if (m->devices.at[i] == device) vec_push(a, &kernels, m->kernels.at[i]);
+  if (!kernels.n && (device || p->n_targets > 1)) return;
+  tn_program **programs = arena_calloc(a, kernels.n + 1, sizeof *programs);
+  m->present_device = device;
+  o->target = p->targets[device];
+  o->found = &m->prices[device].found;
+  o->n_compiled = &n_compiled;
+  if (compile_kernels(o, m->g, kernels.at, kernels.n, programs, m->d) != TN_OK) diag_rethrow(m->d);
+  for (size_t i = 0; i < m->kernels.n; i++)
+    if (m->devices.at[i] == device) p->programs[i] = programs[at++];
+  p->n_compiled += n_compiled;
+}
+
 static void compile_programs(build_state *m) {
   executable *p = m->p;
   size_t n = m->kernels.n;
   p->programs = arena_calloc(&p->arena, n, sizeof *p->programs);
-  compile_options o = {.target = m->request->target,
-                       .math = m->request->math,
+  p->program_devices = arena_calloc(&p->arena, n + 1, sizeof *p->program_devices);
+  for (size_t i = 0; i < n; i++) p->program_devices[i] = m->devices.at[i];
+  p->n_programs = n;
+  compile_options o = {.math = m->request->math,
                        .report_progress = report_progress,
                        .user = m,
                        .background = m->request->background,
                        .tuned = m->request->tuned,
-                       .found = &m->prices.found,
-                       .n_compiled = &p->n_compiled,
                        .disk = m->request->explanation ? NULL : m->request->disk};
   o.observer.user = m;
   if (m->request->logger && m->request->logger->log) o.report_compiled = log_kernel;
@@ -188,8 +213,7 @@ static void compile_programs(build_state *m) {
   bool has_teams = m->request->target->caps.team_workers; /* the model is of processors */
   if (x && x->reasons) o.observer.law = report_law;
   if (x && x->reasons && !has_teams) o.observer.cost = report_cost;
-  if (compile_kernels(&o, m->g, m->kernels.at, n, p->programs, m->d) != TN_OK) diag_rethrow(m->d);
-  p->n_programs = n;
+  for (size_t i = 0; i < p->n_targets; i++) compile_for_device(m, &o, i);
   if (x) explanation_end_pass(m->request->explanation, m->g, "compiler", SIZE_MAX);
   report_progress(m, n, n);
 }
@@ -227,7 +251,7 @@ static void add_loop(build_state *m, executable_step *to, const schedule_step *f
 
 static void add_step(build_state *m, executable_step *to, const schedule_step *from) {
   arena *a = &m->p->arena;
-  *to = (executable_step){.kind = from->kind, .guard = SIZE_MAX};
+  *to = (executable_step){.kind = from->kind, .guard = SIZE_MAX, .device = from->device};
   if (from->guard) to->guard = m->first_guard + m->n_guards++;
   to->name = arena_copy(a, from->name, strlen(from->name) + 1);
   if (from->kind == STEP_CUSTOM) {
@@ -237,11 +261,16 @@ static void add_step(build_state *m, executable_step *to, const schedule_step *f
     to->buffers = arena_copy(a, from->buffers, from->n_buffers * sizeof *from->buffers);
     return;
   }
+  if (from->kind == STEP_COPY) {
+    to->n_buffers = from->n_buffers;
+    to->buffers = arena_copy(a, from->buffers, from->n_buffers * sizeof *from->buffers);
+    return;
+  }
   if (from->kind == STEP_LOOP) {
     add_loop(m, to, from);
     return;
   }
-  to->program = program_of(m, from->kernel);
+  to->program = program_of(m, from->device, from->kernel);
   const tn_program_facts *f = &m->p->programs[to->program]->facts;
   size_t *buffers = arena_alloc(a, (f->n_globals + 1) * sizeof *buffers);
   size_t *values = arena_alloc(a, (f->n_values + 1) * sizeof *values);
@@ -261,6 +290,7 @@ static void add_steps(build_state *m) {
   executable_link_loops(p);
   if (!executable_link_items(p))
     diag_raise(m->d, TN_ERR_INTERNAL, "%s: a step comes before a size that it needs", p->name);
+  executable_link_queues(p);
 }
 
 static buffer_role buffer_role_of(const schedule_buffer *b) {
@@ -285,7 +315,8 @@ static void add_buffers(build_state *m) {
                                         .first = b->first,
                                         .last = b->last,
                                         .within = schedule_storage(s, i),
-                                        .start = (uint64_t)b->start};
+                                        .start = (uint64_t)b->start,
+                                        .device = b->device};
   }
   executable_index_inputs(p);
   p->n_slots = m->request->n_watched;
@@ -396,9 +427,20 @@ static void add_kernel_counts(build_state *m) {
   p->count_sizes = launch_exprs_compile(&p->arena, sizes.at, sizes.n, names, p->n_vars);
 }
 
+static schedule_target schedule_target_for(const device_target *t) {
+  return (schedule_target){.vector = t->target.vector_bytes,
+                           .arguments = t->target.arguments,
+                           .scratch = t->target.scratch,
+                           .rows = target_rows(&t->target),
+                           .hardware = t->target.hardware};
+}
+
 static void schedule_graph(build_state *m) {
   const executable_request *r = m->request;
   const explanation *x = r->explanation;
+  size_t n_more = m->p->n_targets - 1;
+  schedule_target *more = arena_alloc(ir_arena(m->g), (n_more + 1) * sizeof *more);
+  for (size_t i = 0; i < n_more; i++) more[i] = schedule_target_for(m->p->targets[i + 1]);
   m->schedule = schedule_make(
       m->g, &(schedule_request){.roots = r->roots,
                                 .n_roots = r->n_roots,
@@ -411,11 +453,9 @@ static void schedule_graph(build_state *m) {
                                 .n_labels = r->n_labels,
                                 .math = r->math,
                                 .pricing = {price_kernel, m},
-                                .target.vector = r->target->target.vector_bytes,
-                                .target.arguments = r->target->target.arguments,
-                                .target.scratch = r->target->target.scratch,
-                                .target.rows = target_rows(&r->target->target),
-                                .target.hardware = r->target->target.hardware});
+                                .target = schedule_target_for(r->target),
+                                .more = more,
+                                .n_more = n_more});
   collect_kernels(m);
 }
 
@@ -425,7 +465,7 @@ static void schedule_and_compile(build_state *m) {
   if (x) explanation_begin(x, m->g);
   schedule_graph(m);
   if (r->kernels) copy_kernels(m, r->kernels);
-  if (x) explanation_add_steps(x, m->schedule, &m->kernels, &m->program_of);
+  if (x) explanation_add_steps(x, m->schedule, &m->kernels, m->program_of, m->p->targets);
   compile_programs(m);
   add_buffers(m);
   add_sizes(m);
@@ -453,12 +493,34 @@ static bool find_plan(build_state *m, plan_cache_graph *graph) {
   return false;
 }
 
+/** The number of devices that the graph names, or 1. */
+static size_t count_devices(const build_state *m) {
+  const executable_request *r = m->request;
+  size_t n = 1;
+  arena_mark here = arena_save(ir_scratch(m->g));
+  node_list order = topo_sort(ir_scratch(m->g), r->roots, r->n_roots, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->device > n) n = order.at[i]->device;
+  arena_rewind(ir_scratch(m->g), here);
+  return n;
+}
+
+static void open_devices(build_state *m) {
+  executable *p = m->p;
+  executable_set_targets(p, m->request, count_devices(m));
+  m->program_of = arena_calloc(ir_arena(m->g), p->n_targets, sizeof *m->program_of);
+  m->prices = arena_calloc(ir_arena(m->g), p->n_targets, sizeof *m->prices);
+  for (size_t i = 0; i < p->n_targets; i++)
+    kernel_prices_init(&m->prices[i], m->g, &p->targets[i]->target, m->request->math);
+}
+
 static void build_body(void *arg) {
   build_state *m = arg;
   const executable_request *r = m->request;
   bool uses_disk = may_use_disk(r);
   plan_cache_graph graph = {0};
   m->p->name = arena_copy(&m->p->arena, r->name, strlen(r->name) + 1);
+  open_devices(m);
   if (uses_disk && find_plan(m, &graph)) {
     log_line(r->logger, r->reports, TN_LOG_DEBUG, "plan %.160s: found on disk", r->name);
     report_progress(m, m->p->n_programs, m->p->n_programs);
@@ -475,8 +537,9 @@ static void build_body(void *arg) {
 
 static void view_body(void *arg) {
   build_state *m = arg;
+  open_devices(m);
   schedule_graph(m);
-  schedule_view_fill(m->request->view, m->schedule, &m->kernels, &m->program_of,
+  schedule_view_fill(m->request->view, m->schedule, &m->kernels, m->program_of,
                      m->request->n_watched);
 }
 
@@ -485,11 +548,12 @@ tn_status executable_view(const executable_request *r, const mem *m, diag *d) {
   build_state k = {.request = r, .p = &shell, .d = d, .g = ir_new(m, d, false)};
   if (!k.g) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   shell.mem = m;
+  arena_init(&shell.arena, m, d);
   r->view->arena.diag = d;
-  kernel_prices_init(&k.prices, k.g, &r->target->target, r->math);
   tn_status s = diag_catch(d, view_body, &k);
-  kernel_prices_free(&k.prices);
+  for (size_t i = 0; k.prices && i < shell.n_targets; i++) kernel_prices_free(&k.prices[i]);
   ir_free(k.g);
+  arena_free(&shell.arena);
   r->view->arena.diag = NULL;
   return s;
 }
@@ -510,7 +574,6 @@ tn_status executable_build(executable **out, const executable_request *r, const 
   k.p->host = r->host;
   arena_init(&k.p->arena, m, d);
   if (r->explanation) r->explanation->arena.diag = d;
-  kernel_prices_init(&k.prices, k.g, &r->target->target, r->math);
   stop_condition stop = r->stop;
   const stop_condition *outer = d->stop;
   stop.cancelled = r->background;
@@ -520,7 +583,7 @@ tn_status executable_build(executable **out, const executable_request *r, const 
   if (s == TN_ERR_TIMEOUT)
     diag_prefix(d, "compiling %s, %zu nodes by now", r->name, ir_node_count(k.g));
   if (r->explanation) r->explanation->arena.diag = NULL;
-  kernel_prices_free(&k.prices);
+  for (size_t i = 0; k.prices && i < k.p->n_targets; i++) kernel_prices_free(&k.prices[i]);
   ir_free(k.g);
   k.p->arena.diag = NULL;
   if (s != TN_OK)

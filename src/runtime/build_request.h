@@ -58,6 +58,14 @@ typedef struct executable_request {
   kernel_copies *kernels;        /* to be filled; the plan is scheduled for it. NULL: none */
   struct schedule_view *view;    /* of executable_view: open and empty, to be filled */
   mutex *reports; /* held while dump, progress or logger is used; NULL: nothing else uses them */
+  const device_target *const *more; /* of devices 1 … of the graph; `target` is that of device 0 */
+  size_t n_more;
 } executable_request;
+
+/** The target of a device of the graph. */
+static inline const device_target *executable_request_target(const executable_request *r,
+                                                             size_t device) {
+  return device ? r->more[device - 1] : r->target;
+}
 
 #endif

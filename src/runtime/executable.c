@@ -51,6 +51,15 @@ bool executable_resolve_value(const executable *p, const char *name, size_t *var
   return *var != SIZE_MAX || !strcmp(name, "core_id") || !strcmp(name, "core_count");
 }
 
+void executable_set_targets(executable *p, const executable_request *r, size_t n_devices) {
+  if (n_devices > 1 + r->n_more)
+    diag_raise(p->arena.diag, TN_ERR_DEVICE, "%s: there is no device %zu", p->name, n_devices - 1);
+  p->n_targets = n_devices;
+  p->targets = arena_alloc(&p->arena, n_devices * sizeof *p->targets);
+  p->targets[0] = r->target;
+  for (size_t i = 1; i < n_devices; i++) p->targets[i] = r->more[i - 1];
+}
+
 void executable_index_inputs(executable *p) {
   p->inputs = arena_alloc(&p->arena, (p->n_buffers + 1) * sizeof *p->inputs);
   p->n_inputs = 0;

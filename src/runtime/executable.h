@@ -1,11 +1,13 @@
-/* An executable: a schedule compiled for one device, as the list of plan steps that an execution
-   runs (kernels, host functions, loops) over indexed buffers, with every size as an expression over
-   the plan's variables. Immutable once built and reference-counted; usable from any thread. */
+/* An executable: a schedule compiled for its devices, mostly one, as the list of plan steps that an
+   execution runs (kernels, host functions, loops) over indexed buffers, with every size as an
+   expression over the plan's variables. Immutable once built and reference-counted; usable from any
+   thread. */
 #ifndef TENON_RUNTIME_EXECUTABLE_H
 #define TENON_RUNTIME_EXECUTABLE_H
 
 #include "device/program/launch_expr.h"
 #include "runtime/build_request.h"
+#include "runtime/executable_queues.h"
 #include "runtime/uid_index.h"
 #include "schedule/kernels/kernel_counts.h"
 
@@ -27,6 +29,7 @@ typedef struct executable_buffer {
   size_t within;        /* BUFFER_ROLE_VIEW: the buffer that it is a part of, */
   uint64_t start;       /* from this element on */
   size_t segment;       /* in which its size becomes known */
+  size_t device;        /* index into `targets` */
 } executable_buffer;
 
 /** A size that a run computes: an element, which the host reads when its segment begins. */
@@ -63,6 +66,7 @@ typedef struct executable_step {
   size_t segment;       /* steps between two reads of ITEMs are a segment */
   size_t guard;         /* index into `sizes`: skipped where that is 0; SIZE_MAX: never */
   size_t guard_segment; /* in which its guards, those of loops around it too, are known */
+  size_t device;        /* that it runs on; STEP_COPY: to which it copies buffer 1, as buffer 0 */
 } executable_step;
 
 /** Operation and byte counts of a kernel. */
@@ -97,8 +101,12 @@ typedef struct executable {
   size_t n_items, n_segments;
   size_t *root_sizes; /* of each root: its first size in `sizes`; NULL: there are no ITEMs */
   launch_exprs sizes; /* elements of each buffer, trip counts; bounds of ITEMs, sizes of roots */
-  launch_exprs count_sizes; /* sizes in `kernel_counts` */
-  schedule_slot *slots;     /* of watched nodes */
+  launch_exprs count_sizes;      /* sizes in `kernel_counts` */
+  const device_target **targets; /* of each device; the first is `target` */
+  size_t n_targets;
+  size_t *program_devices; /* of each program */
+  executable_queues queues;
+  schedule_slot *slots; /* of watched nodes */
   size_t n_slots;
 } executable;
 
@@ -112,7 +120,7 @@ size_t executable_output(const executable *p, size_t root);
 /** The buffer of BUFFER(uid, version); SIZE_MAX if it is not read. */
 size_t executable_input(const executable *p, int64_t uid, int64_t version);
 size_t executable_steps(const executable *p);
-/** The number of distinct kernels. */
+/** The number of distinct kernels, counted for each device. */
 size_t executable_kernels(const executable *p);
 
 /** Number of these that no cache had when the executable was built. */
@@ -124,7 +132,21 @@ const tn_program_var *executable_var_at(const executable *p, size_t i);
 /** The variable of that name; SIZE_MAX if there is none. */
 size_t executable_var(const executable *p, const char *name);
 
+/** The device that a buffer is on. */
+static inline tn_device *executable_device_of(const executable *p, size_t buffer) {
+  return p->targets[p->buffers[buffer].device]->device;
+}
+
+/** The device of the first queue: of all lists, where there is one queue. */
+static inline tn_device *executable_first_device(const executable *p) {
+  return p->targets[p->queues.at[0].device]->device;
+}
+
 /* For the builders of executables (build_executable.c, plan_record.c): */
+
+/** Sets the targets of the devices that the request's graph names, in the arena. Raises
+    TN_ERR_DEVICE for one that the request lacks. */
+void executable_set_targets(executable *p, const executable_request *r, size_t n_devices);
 
 /** Fills `inputs` from `buffers`. */
 void executable_index_inputs(executable *p);

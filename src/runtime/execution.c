@@ -9,6 +9,7 @@
 #include "ir/core/var_names.h"
 #include "runtime/execution_commands.h"
 #include "runtime/execution_memory.h"
+#include "runtime/execution_queues.h"
 
 /* Opening: lists for everything but data. */
 
@@ -21,14 +22,14 @@ static void open_body(void *arg) {
 }
 
 static tn_status open_queue(execution *e, tn_queue *queue, diag *d) {
-  tn_device *device = e->p->target->device;
+  tn_device *device = executable_first_device(e->p);
+  tn_status s = TN_OK;
+  e->owns_queue = !queue || queue_device(queue) != device;
   e->queue = queue;
-  if (!queue) {
-    tn_status s = queue_open(device, TN_QUEUE_COMPUTE, &e->queue, d);
-    if (s != TN_OK) return s;
-    e->owns_queue = true;
-  }
-  return signal_open(device, 0, &e->done, d);
+  if (e->owns_queue) s = queue_open(device, TN_QUEUE_COMPUTE, &e->queue, d);
+  e->owns_queue = e->owns_queue && s == TN_OK;
+  if (s == TN_OK) s = signal_open(device, 0, &e->done, d);
+  return s == TN_OK ? execution_queues_open(e, d) : s;
 }
 
 tn_status execution_open(execution **out, executable *p, tn_queue *queue, diag *d) {
@@ -53,6 +54,7 @@ void execution_close(execution *e) {
   if (e->owns_queue) queue_finish(e->queue, -1, &unread);
   execution_memory_close(e);
   execution_commands_release(e);
+  execution_queues_close(e);
   signal_release(e->done);
   if (e->owns_queue) queue_close(e->queue);
   executable *p = e->p;
@@ -85,6 +87,10 @@ tn_status execution_set_buffer(execution *e, size_t buffer, tn_buffer *memory, d
     return diag_set(d, TN_ERR_ARGUMENT, "%s has no input or output %zu", e->p->name, buffer);
   tn_buffer **bound = &e->memory.buffers[buffer];
   if (*bound == memory && !e->memory.is_allocated[buffer]) return TN_OK;
+  if (memory && buffer_device(memory) != executable_device_of(e->p, buffer))
+    return diag_set(d, TN_ERR_DEVICE, "%s: an array on device %s is needed on device %s",
+                    e->p->name, buffer_device(memory)->name,
+                    executable_device_of(e->p, buffer)->name);
   if (memory) buffer_retain(memory);
   if (*bound) buffer_release(*bound);
   *bound = memory;
@@ -101,7 +107,7 @@ static void open_reuse(void *arg) {
 
 tn_status execution_set_reuse(execution *e, bool on, diag *d) {
   e->arena.diag = d;
-  bool is_new = on && !e->p->n_items && !e->reuse.may_skip;
+  bool is_new = on && !e->p->n_items && !e->queues && !e->reuse.may_skip;
   tn_status s = is_new ? diag_catch(d, open_reuse, e) : TN_OK;
   e->reuse.is_on = on && s == TN_OK && e->reuse.may_skip;
   step_reuse_forget(&e->reuse);
@@ -141,7 +147,9 @@ tn_status execution_buffer_bytes(execution *e, size_t buffer, uint64_t *bytes, d
 tn_status execution_scratch_bytes(execution *e, uint64_t *bytes, diag *d) {
   e->arena.diag = d;
   tn_status s = execution_place_slots(e, d);
-  *bytes = s == TN_OK ? e->memory.scratch[0].bytes : 0;
+  *bytes = 0;
+  for (size_t i = 0; i < e->p->n_targets && s == TN_OK; i++)
+    *bytes += execution_scratch_on(e, 0, i)->bytes;
   return s;
 }
 
@@ -173,7 +181,7 @@ static tn_status prepare_run(execution *e, diag *d) {
 
 /** True if a section's end must be known before the next one is submitted. */
 static bool is_awaited(const execution *e, const command_section *section) {
-  return !queue_has_stream(e->queue) || section->has_host_steps || e->profile.is_profiled ||
+  return !execution_is_handed_over(e) || section->has_host_steps || e->profile.is_profiled ||
          e->readers.end;
 }
 
@@ -194,11 +202,16 @@ static void begin_list(execution *e) {
 
 /* Traces. */
 
-static void trace_span(execution *e, size_t step, const char *queue, int64_t begin, int64_t end) {
+static const char *queue_name(const execution *e, size_t step) {
+  if (e->p->steps[step].kind == STEP_LOOP) return "host";
+  return e->queues && e->p->queues.at[e->p->queues.of_step[step]].copies ? "copy" : "compute";
+}
+
+static void trace_span(execution *e, size_t step, int64_t begin, int64_t end) {
   const tn_trace_span span = {.size = sizeof span,
                               .name = e->p->steps[step].name,
-                              .device = e->p->target->device->name,
-                              .queue = queue,
+                              .device = e->p->targets[e->p->steps[step].device]->device->name,
+                              .queue = queue_name(e, step),
                               .step = (int64_t)step,
                               .begin = begin,
                               .end = end};
@@ -207,27 +220,39 @@ static void trace_span(execution *e, size_t step, const char *queue, int64_t beg
   mutex_unlock(e->tracing);
 }
 
-/** Hands over the spans of a section that is done. A stream has a clock of its own. */
-static void trace_section(execution *e, const command_section *section) {
-  const int64_t *stamps = e->profile.times.stamps;
-  size_t end = section->step + section->n_steps;
-  if (!e->tracer || !section->n_steps) return;
-  size_t last = end - 1;
-  while (last > section->step && !step_reuse_runs(&e->reuse, last)) last--;
-  int64_t shift = queue_has_stream(e->queue) ? clock_now_ns() - stamps[2 * last + 1] : 0;
-  for (size_t i = section->step; i < end; i++)
-    if (step_reuse_runs(&e->reuse, i))
-      trace_span(e, i, "compute", stamps[2 * i] + shift, stamps[2 * i + 1] + shift);
+/** How far the clock of a step's queue is behind the host's: a stream has one of its own. The last
+    step of a section there has just ended. */
+static int64_t clock_shift(const execution *e, const command_section *section, size_t step) {
+  const size_t *of = e->queues ? e->p->queues.of_step : NULL;
+  size_t last = step;
+  for (size_t i = step; i < section->step + section->n_steps; i++)
+    if (step_reuse_runs(&e->reuse, i) && (!of || of[i] == of[step])) last = i;
+  bool has_stream = queue_has_stream(of ? e->queues[of[step]].queue : e->queue);
+  return has_stream ? clock_now_ns() - e->profile.times.stamps[2 * last + 1] : 0;
 }
 
-static tn_status run_steps(execution *e, const command_section *section, diag *d) {
-  run_profile *r = &e->profile;
+/** Hands over the spans of a section that is done. */
+static void trace_section(execution *e, const command_section *section) {
+  const int64_t *stamps = e->profile.times.stamps;
+  for (size_t i = section->step; e->tracer && i < section->step + section->n_steps; i++) {
+    if (!step_reuse_runs(&e->reuse, i)) continue;
+    int64_t shift = clock_shift(e, section, i);
+    trace_span(e, i, stamps[2 * i] + shift, stamps[2 * i + 1] + shift);
+  }
+}
+
+static tn_status run_list(execution *e, const command_section *section, diag *d) {
   tn_commands *list;
   tn_status s = execution_commands_of_run(e, (size_t)(section - e->sections), &list, d);
   if (s != TN_OK || !list) return s;
   begin_list(e);
   s = queue_run_inline(e->queue, list, d);
-  if (is_awaited(e, section)) s = await_sections(e, s, d);
+  return is_awaited(e, section) ? await_sections(e, s, d) : s;
+}
+
+static tn_status run_steps(execution *e, const command_section *section, diag *d) {
+  run_profile *r = &e->profile;
+  tn_status s = e->queues ? execution_queues_run(e, section, d) : run_list(e, section, d);
   size_t end = section->step + section->n_steps;
   for (size_t i = section->step; r->is_profiled && s == TN_OK && i < end; i++)
     if (step_reuse_runs(&e->reuse, i))
@@ -268,7 +293,7 @@ static tn_status end_list(execution *e, tn_commands *list, diag *d) {
 
 /** Has the queue wait until other queues are done with the buffers of the run. */
 static tn_status await_other_uses(execution *e, diag *d) {
-  use_waits w = {queue_timeline(e->queue), command_list_open(e->p->target->device)};
+  use_waits w = {queue_timeline(e->queue), command_list_open(executable_first_device(e->p))};
   if (!w.list) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   execution_for_buffers(e, add_waits_of_buffer, &w);
   if (w.list->n) begin_list(e);
@@ -277,8 +302,8 @@ static tn_status await_other_uses(execution *e, diag *d) {
 
 /** Copies between buffers, in the order of the queue. */
 static tn_status copy_span(execution *e, const tn_span *to, const tn_span *from, diag *d) {
-  if (!queue_has_stream(e->queue)) return span_copy(to, from, d);
-  tn_commands *list = command_list_open(e->p->target->device);
+  if (!execution_is_handed_over(e)) return span_copy(to, from, d);
+  tn_commands *list = command_list_open(executable_first_device(e->p));
   if (!list) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   begin_list(e);
   command_list_wait(list, e->done, e->after);
@@ -341,7 +366,7 @@ static void end_uses(execution *e, size_t step) {
 static void end_loop(execution *e, size_t step) {
   int64_t begin = e->profile.is_profiled ? e->profile.times.stamps[2 * step] : 0;
   if (e->profile.is_profiled) run_profile_add_step(&e->profile, step, begin, clock_now_ns());
-  if (e->tracer) trace_span(e, step, "host", begin, clock_now_ns());
+  if (e->tracer) trace_span(e, step, begin, clock_now_ns());
   end_uses(e, step);
 }
 
@@ -372,7 +397,7 @@ static tn_status read_until(execution *e, size_t step, size_t buffer, bool *ends
   uint8_t value = 0;
   *ends = false;
   if (e->p->steps[step].until == SIZE_MAX) return TN_OK;
-  tn_status s = queue_has_stream(e->queue) ? await_sections(e, TN_OK, d) : TN_OK;
+  tn_status s = execution_is_handed_over(e) ? await_sections(e, TN_OK, d) : TN_OK;
   if (s == TN_OK) s = span_read(&e->memory.spans[buffer], DT_BOOL, DT_BOOL, &value, 1, d);
   *ends = value;
   return s;
@@ -440,7 +465,7 @@ static tn_status end_trip(execution *e, size_t *at, diag *d) {
 
 /** Goes on to a segment: waits for the elements that sizes of it follow from, and reads them. */
 static tn_status begin_segment(execution *e, size_t segment, diag *d) {
-  tn_status s = queue_has_stream(e->queue) ? await_sections(e, TN_OK, d) : TN_OK;
+  tn_status s = execution_is_handed_over(e) ? await_sections(e, TN_OK, d) : TN_OK;
   e->segment = segment;
   if (s == TN_OK) s = execution_read_items(e, segment, d);
   return s == TN_OK && segment < e->p->n_segments ? prepare_segment(e, segment, d) : s;
@@ -477,9 +502,10 @@ tn_status execution_start(execution *e, diag *d) {
   run_profile_begin(&e->profile);
   step_reuse_begin(e);
   e->n_sections_submitted = 0;
-  if (queue_has_stream(e->queue)) s = await_other_uses(e, d);
+  if (e->queues) s = execution_queues_await_buffers(e, d);
+  if (execution_is_handed_over(e)) s = await_other_uses(e, d);
   if (s == TN_OK) s = run_sections(e, d);
-  if (queue_has_stream(e->queue)) execution_for_buffers(e, note_use_of_buffer, e);
+  if (execution_is_handed_over(e)) execution_for_buffers(e, note_use_of_buffer, e);
   run_profile_end(&e->profile, e->values.vars, s == TN_OK);
   step_reuse_end(e, s == TN_OK);
   return s;
@@ -487,7 +513,7 @@ tn_status execution_start(execution *e, diag *d) {
 
 tn_status execution_run(execution *e, diag *d) {
   tn_status s = execution_start(e, d);
-  if (s == TN_OK && queue_has_stream(e->queue)) s = await_sections(e, s, d);
+  if (s == TN_OK && execution_is_handed_over(e)) s = await_sections(e, s, d);
   if (s != TN_OK) step_reuse_forget(&e->reuse);
   return s;
 }
@@ -526,7 +552,8 @@ tn_status execution_set_profiling(execution *e, bool on, diag *d) {
 
 /** The offset of a buffer in the scratch memory of its segment; 0: it is not there. */
 static uint64_t scratch_offset(const execution *e, size_t buffer) {
-  const execution_scratch *x = &e->memory.scratch[e->p->buffers[buffer].segment];
+  const executable_buffer *own = &e->p->buffers[buffer];
+  const execution_scratch *x = execution_scratch_on(e, own->segment, own->device);
   for (size_t i = 0; i < x->n_slots; i++)
     if (x->owners[i].buffer == buffer) return x->slots[i].offset;
   return 0;

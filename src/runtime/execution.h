@@ -13,8 +13,8 @@
 
 typedef struct execution execution;
 
-/** Opens an execution, which retains `p`. `queue` is borrowed for the execution's life; NULL: the
-    execution opens one of its own. */
+/** Opens an execution, which retains `p`. `queue` is borrowed for the execution's life; if it is
+    NULL, or on another device than the first queue of `p`, the execution opens one of its own. */
 tn_status execution_open(execution **out, executable *p, tn_queue *queue, diag *d);
 void execution_close(execution *e); /* NULL is allowed */
 

@@ -4,6 +4,7 @@
 #include "runtime/execution_commands.h"
 
 #include "runtime/execution_memory.h"
+#include "runtime/execution_queues.h"
 
 #include <string.h>
 
@@ -35,14 +36,12 @@ static void add_sections(struct execution *e) {
   e->sections = arena_calloc(&e->arena, 2 * p->n_steps + 2, sizeof *e->sections);
   for (size_t i = 0; i < p->n_steps; i++) {
     n = end_loops(e, i, open, n);
-    command_section *last = e->n_sections ? &e->sections[e->n_sections - 1] : NULL;
     if (p->steps[i].kind == STEP_LOOP) {
       open[n++] = e->n_sections;
       add_section(e, (command_section){
                          .kind = SECTION_LOOP_BEGIN, .segment = p->steps[i].segment, .step = i});
-    } else if (last && last->kind == SECTION_STEPS && last->segment == p->steps[i].segment &&
-               p->steps[last->step].guard == p->steps[i].guard) {
-      last->n_steps++;
+    } else if (!executable_begins_section(p, i)) {
+      e->sections[e->n_sections - 1].n_steps++;
     } else {
       add_section(
           e, (command_section){
@@ -51,6 +50,10 @@ static void add_sections(struct execution *e) {
   }
   end_loops(e, SIZE_MAX, open, n);
   if (!e->n_sections) add_section(e, (command_section){.kind = SECTION_STEPS});
+  for (size_t i = 0; i < e->n_sections && p->queues.n > 1; i++)
+    if (e->sections[i].kind == SECTION_STEPS)
+      e->sections[i].of_queue =
+          arena_calloc(&e->arena, p->queues.n, sizeof *e->sections[i].of_queue);
 }
 
 void execution_commands_open(struct execution *e) {
@@ -96,7 +99,7 @@ void execution_fill_launch(struct execution *e, size_t i) {
   for (size_t k = 0; k < step->n_buffers; k++) x->spans[i][k] = e->memory.spans[step->buffers[k]];
   for (size_t k = 0; k < x->launches[i].n_values; k++) {
     size_t var = step->values[k];
-    x->values[i][k] = var == SIZE_MAX ? execution_workers(e) : e->values.vars[var];
+    x->values[i][k] = var == SIZE_MAX ? execution_workers(e, step->device) : e->values.vars[var];
   }
 }
 
@@ -211,10 +214,22 @@ static void record_step(struct execution *e, tn_commands *c, size_t i) {
     if (!e->custom_calls[i].step)
       e->custom_calls[i] = custom_call_open(&e->arena, e->p, step, &e->host, e->memory.spans);
     command_list_call(c, custom_call_run, &e->custom_calls[i]);
+  } else if (step->kind == STEP_COPY) {
+    tn_span *to = &e->memory.spans[step->buffers[0]], *from = &e->memory.spans[step->buffers[1]];
+    to->device = executable_device_of(e->p, step->buffers[0]); /* placed after recording */
+    from->device = executable_device_of(e->p, step->buffers[1]);
+    command_list_copy(c, to, from);
   } else {
     open_launch(e, i);
     command_list_exec(c, e->p->programs[step->program], &e->launch.launches[i]);
   }
+}
+
+/** Records a step with its time stamps. */
+static void record_timed_step(struct execution *e, tn_commands *c, size_t i) {
+  if (e->profile.is_profiled) command_list_timestamp(c, &e->profile.times.stamps[2 * i]);
+  record_step(e, c, i);
+  if (e->profile.is_profiled) command_list_timestamp(c, &e->profile.times.stamps[2 * i + 1]);
 }
 
 /** Records all steps of a section, or those that the run at hand needs. With a stream, each list
@@ -228,10 +243,8 @@ static void record_section(struct execution *e, command_section *section, tn_com
     if (!is_first) command_list_barrier(c);
     is_first = false;
     if (e->uses) record_first_uses(e, c, i);
-    if (e->profile.is_profiled) command_list_timestamp(c, &e->profile.times.stamps[2 * i]);
-    record_step(e, c, i);
+    record_timed_step(e, c, i);
     section->has_host_steps |= e->p->steps[i].kind == STEP_CUSTOM;
-    if (e->profile.is_profiled) command_list_timestamp(c, &e->profile.times.stamps[2 * i + 1]);
     if (e->uses) record_last_uses(e, c, i);
   }
   command_list_signal_at(c, e->done, &e->runs);
@@ -241,20 +254,34 @@ static void record_body(void *arg) {
   struct execution *e = arg;
   if (e->readers.end) find_uses(e);
   for (size_t i = 0; i < e->n_sections; i++)
-    if (e->sections[i].commands) record_section(e, &e->sections[i], e->sections[i].commands, true);
+    if (e->sections[i].commands)
+      record_section(e, &e->sections[i], e->sections[i].commands, true);
+    else if (e->queues && e->sections[i].kind == SECTION_STEPS)
+      execution_queues_record(e, &e->sections[i], record_timed_step);
+}
+
+/** Opens the lists of a section. */
+static tn_status open_lists(struct execution *e, command_section *section, diag *d) {
+  if (e->queues) return execution_queues_open_lists(e, section, d);
+  section->commands = command_list_open(executable_first_device(e->p));
+  return section->commands ? TN_OK : diag_set(d, TN_ERR_MEMORY, "out of memory");
+}
+
+static tn_status check_lists(const struct execution *e, const command_section *section, diag *d) {
+  tn_status s = section->commands ? command_list_status(section->commands, d) : TN_OK;
+  for (size_t i = 0; i < e->p->queues.n && s == TN_OK && e->queues; i++)
+    if (section->of_queue && section->of_queue[i]) s = command_list_status(section->of_queue[i], d);
+  return s;
 }
 
 tn_status execution_commands_record(struct execution *e, diag *d) {
   tn_status s = TN_OK;
   for (size_t i = 0; i < e->n_sections; i++) {
     command_section *section = &e->sections[i];
-    if (section->kind != SECTION_STEPS) continue;
-    section->commands = command_list_open(e->p->target->device);
-    if (!section->commands) s = diag_set(d, TN_ERR_MEMORY, "out of memory");
+    if (section->kind == SECTION_STEPS && s == TN_OK) s = open_lists(e, section, d);
   }
   if (s == TN_OK) s = diag_catch(d, record_body, e);
-  for (size_t i = 0; i < e->n_sections && s == TN_OK; i++)
-    if (e->sections[i].commands) s = command_list_status(e->sections[i].commands, d);
+  for (size_t i = 0; i < e->n_sections && s == TN_OK; i++) s = check_lists(e, &e->sections[i], d);
   e->has_commands = s == TN_OK;
   if (s != TN_OK) execution_commands_release(e);
   return s;
@@ -285,7 +312,7 @@ tn_status execution_commands_of_run(struct execution *e, size_t number, tn_comma
   if (n_needed && is_same) *list = r->lists[number];
   if (!n_needed || is_same) return TN_OK;
   command_list_release(r->lists[number]);
-  r->lists[number] = command_list_open(e->p->target->device);
+  r->lists[number] = command_list_open(executable_first_device(e->p));
   if (!r->lists[number]) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   part_recording p = {e, section, r->lists[number]};
   tn_status s = diag_catch(d, record_part, &p);
@@ -302,6 +329,10 @@ void execution_commands_release(struct execution *e) {
   for (size_t i = 0; i < e->n_sections; i++) {
     command_list_release(e->sections[i].commands);
     e->sections[i].commands = NULL;
+    for (size_t k = 0; k < e->p->queues.n && e->sections[i].of_queue; k++) {
+      command_list_release(e->sections[i].of_queue[k]);
+      e->sections[i].of_queue[k] = NULL;
+    }
   }
   step_reuse_release(e);
   e->has_commands = false;

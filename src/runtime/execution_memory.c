@@ -11,8 +11,12 @@
 
 /* Opening. */
 
-static void add_slot(struct execution *e, size_t segment, size_t step, size_t last, size_t buffer) {
-  execution_scratch *x = &e->memory.scratch[segment];
+static size_t count_scratch(const struct execution *e) {
+  return e->p->n_segments * e->p->n_targets;
+}
+
+static void add_slot(struct execution *e, execution_scratch *x, size_t step, size_t last,
+                     size_t buffer) {
   if (!x->slots) {
     x->slots = arena_calloc(&e->arena, e->p->n_buffers + e->p->n_steps, sizeof *x->slots);
     x->owners = arena_calloc(&e->arena, e->p->n_buffers + e->p->n_steps, sizeof *x->owners);
@@ -29,7 +33,8 @@ static void add_slots(struct execution *e, bool keeps) {
   for (size_t i = 0; keeps && i < p->n_buffers; i++) {
     if (p->buffers[i].role != BUFFER_ROLE_SCRATCH) continue;
     is_added[i] = true;
-    add_slot(e, p->buffers[i].segment, 0, SIZE_MAX, i);
+    add_slot(e, execution_scratch_on(e, p->buffers[i].segment, p->buffers[i].device), 0, SIZE_MAX,
+             i);
   }
   for (size_t step = 0; step < p->n_steps; step++) {
     for (size_t k = 0; k < p->steps[step].n_buffers; k++) {
@@ -37,9 +42,13 @@ static void add_slots(struct execution *e, bool keeps) {
       if (p->buffers[i].role != BUFFER_ROLE_SCRATCH || p->buffers[i].first != step || is_added[i])
         continue;
       is_added[i] = true;
-      add_slot(e, p->buffers[i].segment, step, p->buffers[i].last, i);
+      size_t last = p->queues.n > 1 ? p->queues.free_buffer[i] : p->buffers[i].last;
+      add_slot(e, execution_scratch_on(e, p->buffers[i].segment, p->buffers[i].device), step, last,
+               i);
     }
-    if (p->steps[step].scratch) add_slot(e, 0, step, step, SIZE_MAX);
+    if (p->steps[step].scratch)
+      add_slot(e, execution_scratch_on(e, 0, p->steps[step].device), step,
+               p->queues.n > 1 ? p->queues.free_step[step] : step, SIZE_MAX);
   }
 }
 
@@ -56,15 +65,16 @@ void execution_memory_open(struct execution *e) {
   e->memory.spans = arena_calloc(a, p->n_buffers + 1, sizeof *e->memory.spans);
   for (size_t i = 0; i < p->n_vars; i++) e->values.has_value[i] = var_is_trip(p->vars[i].name);
   for (size_t i = 0; i < p->n_items; i++) e->values.has_value[p->items[i].var] = true;
-  e->memory.scratch = arena_calloc(a, p->n_segments, sizeof *e->memory.scratch);
-  for (size_t i = 0; i < p->n_segments; i++) e->memory.scratch[i].at = &e->memory.scratch[i].memory;
+  size_t n_scratch = p->n_segments * p->n_targets;
+  e->memory.scratch = arena_calloc(a, n_scratch, sizeof *e->memory.scratch);
+  for (size_t i = 0; i < n_scratch; i++) e->memory.scratch[i].at = &e->memory.scratch[i].memory;
   add_slots(e, false);
   execution_forget_items(e);
 }
 
 void execution_keep_results(struct execution *e) {
   execution_forget_scratch(e);
-  for (size_t i = 0; i < e->p->n_segments; i++) {
+  for (size_t i = 0; i < count_scratch(e); i++) {
     execution_scratch *x = &e->memory.scratch[i];
     x->n_slots = 0;
     x->is_placed = false;
@@ -79,7 +89,7 @@ void execution_memory_close(struct execution *e) {
   for (size_t i = 0; m->buffers && i < e->p->n_buffers; i++)
     if (m->buffers[i]) buffer_release(m->buffers[i]);
   execution_forget_scratch(e);
-  for (size_t i = 0; m->scratch && i < e->p->n_segments; i++)
+  for (size_t i = 0; m->scratch && i < count_scratch(e); i++)
     if (m->scratch[i].memory) buffer_release(m->scratch[i].memory);
 }
 
@@ -209,7 +219,7 @@ static uint64_t slot_bytes(const struct execution *e, slot_owner owner) {
   if (owner.buffer != SIZE_MAX) return execution_bytes_of(e, owner.buffer);
   const executable_step *step = &e->p->steps[owner.step];
   bool has_workers = e->p->programs[step->program]->facts.core_id >= 0;
-  return step->scratch * (has_workers ? (uint64_t)execution_workers(e) : 1);
+  return step->scratch * (has_workers ? (uint64_t)execution_workers(e, step->device) : 1);
 }
 
 static tn_span *slot_span(struct execution *e, slot_owner owner) {
@@ -230,8 +240,7 @@ static void place_slots_body(void *arg) {
   p->x->is_placed = true;
 }
 
-static tn_status place_slots(struct execution *e, size_t segment, diag *d) {
-  execution_scratch *x = &e->memory.scratch[segment];
+static tn_status place_slots(struct execution *e, execution_scratch *x, diag *d) {
   slot_placing p = {e, x};
   for (size_t i = 0; i < x->n_slots; i++) {
     uint64_t bytes = slot_bytes(e, x->owners[i]);
@@ -245,7 +254,9 @@ static tn_status place_slots(struct execution *e, size_t segment, diag *d) {
 tn_status execution_place_slots(struct execution *e, diag *d) {
   tn_status s = execution_evaluate_sizes(e, d);
   if (s == TN_OK) s = check_sizes(e, 0, d);
-  return s == TN_OK ? place_slots(e, 0, d) : s;
+  for (size_t i = 0; i < e->p->n_targets && s == TN_OK; i++)
+    s = place_slots(e, execution_scratch_on(e, 0, i), d);
+  return s;
 }
 
 static void forget_placed(execution_scratch *x) {
@@ -254,13 +265,17 @@ static void forget_placed(execution_scratch *x) {
 }
 
 void execution_forget_scratch(struct execution *e) {
-  for (size_t i = 0; e->memory.scratch && i < e->p->n_segments; i++)
+  for (size_t i = 0; e->memory.scratch && i < count_scratch(e); i++)
     forget_placed(&e->memory.scratch[i]);
 }
 
 bool execution_is_placed(const struct execution *e) {
-  const execution_scratch *x = &e->memory.scratch[0];
-  return e->memory.is_placed && (!x->n_slots || x->placed == *x->at);
+  bool is_placed = e->memory.is_placed;
+  for (size_t i = 0; i < e->p->n_targets && is_placed; i++) {
+    const execution_scratch *x = execution_scratch_on(e, 0, i);
+    is_placed = !x->n_slots || x->placed == *x->at;
+  }
+  return is_placed;
 }
 
 /** Says that there is no room for the buffers that live between steps, with the step of the
@@ -273,18 +288,19 @@ static tn_status refuse_scratch(const struct execution *e, const execution_scrat
                      e->p->steps[x->owners[most].step].name);
 }
 
-static tn_status place_scratch(struct execution *e, size_t segment, diag *d) {
-  execution_scratch *x = &e->memory.scratch[segment];
+/** Places the scratch memory of a segment on a device. */
+static tn_status place_scratch(struct execution *e, size_t segment, size_t device, diag *d) {
+  execution_scratch *x = execution_scratch_on(e, segment, device);
   tn_span all;
   const tn_buffer *before = x->placed;
-  tn_status s = place_slots(e, segment, d);
+  tn_status s = place_slots(e, x, d);
 #ifdef TENON_VERIFY
   if (s == TN_OK && memory_plan_overlaps(x->slots, x->n_slots))
     s = diag_set(d, TN_ERR_INTERNAL, "%s: two live buffers overlap", e->p->name);
 #endif
   const tn_signal *timeline = execution_timeline(e);
   if (s == TN_OK && x->n_slots)
-    s = buffer_reserve_on(e->p->target->device, x->at, x->bytes, timeline, d);
+    s = buffer_reserve_on(e->p->targets[device]->device, x->at, x->bytes, timeline, d);
   if (s == TN_ERR_MEMORY && x->n_slots) refuse_scratch(e, x, d);
   forget_placed(x);
   if (s == TN_OK && x->n_slots) s = buffer_span_on(*x->at, timeline, &all, d);
@@ -323,15 +339,16 @@ static tn_status place_bindable(struct execution *e, size_t i, diag *d) {
   execution_memory *m = &e->memory;
   uint64_t bytes = execution_bytes_of(e, i);
   bool is_absent = !m->buffers[i] && e->p->buffers[i].role == BUFFER_ROLE_INPUT;
-  if (is_absent && !e->readers.begin)
+  if (is_absent && (!e->readers.begin || e->queues))
     return diag_set(d, TN_ERR_ARGUMENT, "%s: an input has no value", e->p->name);
   if (is_absent) { /* it gets its place before it is read */
-    m->spans[i] = (tn_span){.device = e->p->target->device, .bytes = bytes};
+    m->spans[i] = (tn_span){.device = executable_device_of(e->p, i), .bytes = bytes};
     return TN_OK;
   }
   tn_status s = TN_OK;
   if (!m->buffers[i] || m->is_allocated[i]) {
-    s = buffer_reserve_on(e->p->target->device, &m->buffers[i], bytes, execution_timeline(e), d);
+    s = buffer_reserve_on(executable_device_of(e->p, i), &m->buffers[i], bytes,
+                          execution_timeline(e), d);
     m->is_allocated[i] = true;
     step_reuse_move(&e->reuse, i);
   }
@@ -361,7 +378,7 @@ tn_status execution_place_buffers(struct execution *e, size_t segment, diag *d) 
     s = place_late_output(e, i, d);
     if (s == TN_OK) s = place_bindable(e, i, d);
   }
-  if (s == TN_OK) s = place_scratch(e, segment, d);
+  for (size_t i = 0; i < e->p->n_targets && s == TN_OK; i++) s = place_scratch(e, segment, i, d);
   if (s == TN_OK) place_views(e, segment);
   return s;
 }
@@ -372,6 +389,6 @@ void execution_for_buffers(struct execution *e, void (*visit)(void *user, tn_buf
                            void *user) {
   for (size_t i = 0; i < e->p->n_buffers; i++)
     if (e->memory.buffers[i]) visit(user, e->memory.buffers[i]);
-  for (size_t i = 0; i < e->p->n_segments; i++)
+  for (size_t i = 0; i < count_scratch(e); i++)
     if (*e->memory.scratch[i].at) visit(user, *e->memory.scratch[i].at);
 }

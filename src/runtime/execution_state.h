@@ -48,7 +48,7 @@ typedef struct execution_memory {
   tn_buffer **buffers; /* of inputs and outputs: bound by the caller, or allocated for an output */
   bool *is_allocated;  /* by the execution */
   tn_span *spans;      /* where each buffer is */
-  execution_scratch *scratch; /* of each segment */
+  execution_scratch *scratch; /* of each segment, on each device */
 } execution_memory;
 
 /** Launches of kernel steps: recorded commands point to them, and each run fills them anew. */
@@ -63,11 +63,12 @@ typedef struct execution_launches {
 typedef struct command_section {
   enum { SECTION_STEPS, SECTION_LOOP_BEGIN, SECTION_LOOP_END } kind;
   size_t segment;
-  size_t step;           /* the first step; of both ends of a loop, the loop's step */
-  size_t n_steps;        /* SECTION_STEPS */
-  size_t other_end;      /* section of the loop's other end */
-  tn_commands *commands; /* SECTION_STEPS */
-  bool has_host_steps;   /* likewise */
+  size_t step;            /* the first step; of both ends of a loop, the loop's step */
+  size_t n_steps;         /* SECTION_STEPS */
+  size_t other_end;       /* section of the loop's other end */
+  tn_commands *commands;  /* SECTION_STEPS of a plan with one queue */
+  bool has_host_steps;    /* likewise */
+  tn_commands **of_queue; /* SECTION_STEPS of others: of each queue, NULL where it has no step */
 } command_section;
 
 /** An input and the first and the last step that read it; the outermost loop if a loop contains
@@ -82,6 +83,15 @@ typedef struct late_outputs {
   tn_status (*place)(void *user, size_t buffer, uint64_t bytes, diag *d); /* NULL: the execution */
   void *user;
 } late_outputs;
+
+/** A queue of a plan with several: runs are done when they return. */
+typedef struct execution_queue {
+  tn_queue *queue;
+  bool owns_queue;
+  tn_signal *done;  /* rises with each of its lists */
+  tn_signal *steps; /* rises with each step that others wait for */
+  uint64_t n_lists, n_steps;
+} execution_queue;
 
 struct execution {
   executable *p;
@@ -110,16 +120,29 @@ struct execution {
   const tn_tracer *tracer; /* NULL: runs are not traced; else they are profiled */
   mutex *tracing;          /* held while the tracer is called */
   step_reuse reuse;
+  execution_queue *queues; /* NULL: the plan has one, which is `queue` */
+  uint64_t *step_signals;  /* of each step that others wait for: its queue's value of `steps` */
 };
 
-/** Worker threads of the device: workers that a kernel is launched with. */
-static inline int64_t execution_workers(const struct execution *e) {
-  return e->p->target->device->host.threads;
+/** Worker threads of a device: workers that a kernel is launched with. */
+static inline int64_t execution_workers(const struct execution *e, size_t device) {
+  return e->p->targets[device]->device->host.threads;
+}
+
+/** True if a run may go on when it has been handed over. */
+static inline bool execution_is_handed_over(const struct execution *e) {
+  return !e->queues && queue_has_stream(e->queue);
 }
 
 /** The timeline of the execution's queue, for memory; NULL if runs end before they return. */
 static inline tn_signal *execution_timeline(const struct execution *e) {
-  return queue_has_stream(e->queue) ? queue_timeline(e->queue) : NULL;
+  return execution_is_handed_over(e) ? queue_timeline(e->queue) : NULL;
+}
+
+/** The scratch memory of a segment on a device. */
+static inline execution_scratch *execution_scratch_on(const struct execution *e, size_t segment,
+                                                      size_t device) {
+  return &e->memory.scratch[segment * e->p->n_targets + device];
 }
 
 #endif

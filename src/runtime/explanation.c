@@ -115,7 +115,7 @@ static void add_writer(explanation *x, const schedule *s, size_t buffer, writer_
   vec_push(&x->arena, &writers[of], step);
 }
 
-static void add_step(explanation *x, const schedule *s, size_t i, const map *number,
+static void add_step(explanation *x, const schedule *s, size_t i, const map numbers[],
                      writer_list writers[]) {
   const schedule_step *from = &s->steps.at[i];
   explained_step to = {.name = copy_text(x, from->name),
@@ -126,11 +126,12 @@ static void add_step(explanation *x, const schedule *s, size_t i, const map *num
   bool is_custom = from->kind == STEP_CUSTOM;
   size_t writes = is_custom ? from->n_buffers - 1 : 0;
   size_t end = is_custom ? from->n_buffers : from->n_outputs;
-  to.what = "a host function";
+  to.what = from->kind == STEP_COPY ? "a copy between devices" : "a host function";
   if (from->loop && from->loop->n_steps == 1) to.what = "a loop of the next step";
   if (from->loop && from->loop->n_steps != 1)
     to.what = arena_printf(&x->arena, "a loop of the next %zu steps", from->loop->n_steps);
-  if (from->kernel) to.kernel = (size_t)(uintptr_t)map_get(number, from->kernel) - 1;
+  if (from->kernel)
+    to.kernel = (size_t)(uintptr_t)map_get(&numbers[from->device], from->kernel) - 1;
   for (size_t k = 0; k < from->values.n; k++) {
     const char *why = map_get(&x->whys, from->values.at[k]);
     vec_push(&x->arena, &to.values,
@@ -176,9 +177,12 @@ static void add_kernel(explanation *x, const node *sink) {
 }
 
 void explanation_add_steps(explanation *x, const schedule *s, const node_list *kernels,
-                           const map *number) {
+                           const map numbers[], const device_target *const targets[]) {
   writer_list *writers = arena_calloc(&x->arena, s->buffers.n + 1, sizeof *writers);
-  for (size_t i = 0; i < s->steps.n; i++) add_step(x, s, i, number, writers);
+  for (size_t i = 0; i < s->steps.n; i++) {
+    add_step(x, s, i, numbers, writers);
+    vec_last(&x->steps).device = copy_text(x, targets[s->steps.at[i].device]->device->name);
+  }
   for (size_t i = 0; i < kernels->n; i++) add_kernel(x, kernels->at[i]);
 }
 

@@ -4,6 +4,7 @@
 #ifndef TENON_RUNTIME_EXPLANATION_H
 #define TENON_RUNTIME_EXPLANATION_H
 
+#include "device/core/device_target.h"
 #include "schedule/schedule.h"
 #include "target/kernel_cost.h"
 
@@ -19,6 +20,7 @@ typedef struct explained_step {
   size_t n_places;   /* arrays that it writes into larger ones */
   size_t n_copies;   /* arrays that it copies into larger ones */
   bool is_guarded;   /* a run may skip it */
+  const char *device;
 } explained_step;
 
 typedef VEC(const char *) explained_lines;
@@ -69,9 +71,9 @@ void explanation_set_language(explanation *x, const char *language, const char *
 /** Records the reason of a fusion decision, for the step that computes the tensor. */
 void explanation_add_decision(explanation *x, const schedule_decision *d);
 
-/** Adds all steps and kernels; `number` maps a kernel to its index + 1. */
+/** Adds all steps and kernels; `numbers` of a device map a kernel to its index + 1. */
 void explanation_add_steps(explanation *x, const schedule *s, const node_list *kernels,
-                           const map *number);
+                           const map numbers[], const device_target *const targets[]);
 
 /** Begins a kernel, or begins it again if its first schedule took too much scratch memory; says
    that its schedule is a tuned one; adds a law applied to it, and its predicted cost; ends it with

@@ -30,6 +30,14 @@ static void add_node_key(plan_cache_graph *g, graph_key *key, const node *n,
   if (n->op == OP_CUSTOM) vec_push(key->to->arena, &g->customs, n);
 }
 
+/** The number of devices that nodes name, or 1. */
+static size_t count_devices(const node_list *order) {
+  size_t n = 1;
+  for (size_t i = 0; i < order->n; i++)
+    if (order->at[i]->device > n) n = order->at[i]->device;
+  return n;
+}
+
 plan_cache_graph plan_cache_graph_of(arena *a, const executable_request *r) {
   plan_cache_graph g = {0};
   str s = plan_key_begin(a, r->target);
@@ -42,6 +50,10 @@ plan_cache_graph plan_cache_graph_of(arena *a, const executable_request *r) {
   for (size_t i = 0; i < r->n_labels; i++) {
     graph_key_add_root(&key, r->labels[i].node);
     serialise_text(&s, r->labels[i].text);
+  }
+  for (size_t i = 1; i < count_devices(&order); i++) {
+    const str target = target_key_make(a, executable_request_target(r, i));
+    serialise_block(&s, target.at, target.n);
   }
   g.key = plan_key_end(&s);
   return g;
@@ -94,6 +106,7 @@ static bool launches_fit_kernels(const executable *p, arena *a) {
   bool fits = true;
   for (size_t i = 0; i < p->n_steps && fits; i++) {
     const executable_step *s = &p->steps[i];
+    if (s->kind == STEP_COPY) fits &= is_writable(p, is_next, s->buffers[0]);
     if (s->kind != STEP_KERNEL) continue;
     const tn_program *program = p->programs[s->program];
     const launch_limits *t = &program->limits;
@@ -105,12 +118,28 @@ static bool launches_fit_kernels(const executable *p, arena *a) {
   return fits;
 }
 
+/** Finds the programs of a device among those of the caches; false if one is not there. */
+static bool find_for_device(plan_load *f, program_record records[], size_t n, size_t device) {
+  executable *p = f->p;
+  const compile_options o = {
+      .target = p->targets[device], .math = f->r->math, .disk = f->r->disk, .tuned = f->r->tuned};
+  program_record *own = arena_calloc(f->work, n + 1, sizeof *own);
+  tn_program **found = arena_calloc(f->work, n + 1, sizeof *found);
+  size_t n_own = 0, at = 0;
+  bool has_all = false;
+  for (size_t i = 0; i < n; i++)
+    if (p->program_devices[i] == device) own[n_own++] = records[i];
+  if (compile_find_programs(&o, own, n_own, found, &has_all, f->work->diag) != TN_OK)
+    diag_rethrow(f->work->diag);
+  for (size_t i = 0; i < n && has_all; i++)
+    if (p->program_devices[i] == device) p->programs[i] = found[at++];
+  return has_all;
+}
+
 static void load_body(void *arg) {
   plan_load *f = arg;
   executable *p = f->p;
   program_record *records;
-  const compile_options o = {
-      .target = f->r->target, .math = f->r->math, .disk = f->r->disk, .tuned = f->r->tuned};
   const void *content = f->file.content;
   size_t n;
   if (!plan_record_read(p, f->r, f->g, content, f->file.content_bytes, f->work, &records, &n)) {
@@ -118,13 +147,15 @@ static void load_body(void *arg) {
     return;
   }
   p->programs = arena_calloc(&p->arena, n + 1, sizeof *p->programs);
-  if (compile_find_programs(&o, records, n, p->programs, &f->has_programs, f->work->diag) != TN_OK)
-    diag_rethrow(f->work->diag);
-  if (!f->has_programs) return;
   p->n_programs = n;
+  f->has_programs = true;
+  for (size_t i = 0; i < p->n_targets && f->has_programs; i++)
+    f->has_programs = find_for_device(f, records, n, i);
+  if (!f->has_programs) return;
   if (!launches_fit_kernels(p, f->work)) f->fault = "launches do not match the kernels";
   if (!f->fault && !executable_link_items(p)) f->fault = "sizes that are computed too late";
   copy_scratch_sizes(p);
+  if (!f->fault) executable_link_queues(p);
 }
 
 /** Undoes a failed load: releases programs and restores the executable and its arena. */
@@ -189,6 +220,8 @@ static void check_body(void *arg) {
   program_record *records;
   size_t n;
   plan_record_write(&s, c->p, c->r, &g);
+  c->copy.name = c->p->name;
+  executable_set_targets(&c->copy, c->r, c->p->n_targets);
   c->is_accepted = launches_fit_kernels(c->p, c->work) &&
                    plan_record_read(&c->copy, c->r, &g, s.at, s.n, c->work, &records, &n);
 }

@@ -3,6 +3,7 @@
    lists read before, so that a damaged file can at worst be rejected. */
 #include "runtime/plan_record.h"
 
+#include "ir/core/node_device.h"
 #include "ir/core/tensor_loop.h"
 #include "ir/core/var_names.h"
 #include "ir/transform/liftable_scalars.h"
@@ -11,12 +12,12 @@
 
 /* Lists all fields by position: a new field is a warning (-Wmissing-field-initializers), and must
    be written and read here too, unless it follows from the others. */
-_Static_assert(sizeof((executable_buffer){0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) ==
+_Static_assert(sizeof((executable_buffer){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) ==
                    sizeof(executable_buffer),
                "");
 _Static_assert(sizeof((executable_item){0, 0, 0, 0, 0, 0, 0}) == sizeof(executable_item), "");
-_Static_assert(sizeof((executable_step){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) ==
-                   sizeof(executable_step),
+_Static_assert(sizeof((executable_step){0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                                        0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) == sizeof(executable_step),
                "");
 
 /* Writing. */
@@ -52,6 +53,7 @@ static void add_buffers(str *to, const executable *p, const plan_cache_graph *g)
     serialise_number(to, b->dtype);
     serialise_number(to, b->role);
     serialise_number(to, b->is_written);
+    serialise_number(to, b->device);
     if (is_input) serialise_number(to, uid_index_find(entries, g->buffers.n, b->uid, b->version));
     if (!is_input) serialise_number(to, is_view ? b->within : b->first);
     if (!is_input) serialise_number(to, is_view ? b->start : b->last);
@@ -106,9 +108,11 @@ static void add_steps(str *to, const executable *p, const plan_cache_graph *g) {
     const executable_step *s = &p->steps[i];
     serialise_number(to, s->kind);
     serialise_text(to, s->name);
+    serialise_number(to, s->device);
     serialise_number(to, s->kind == STEP_KERNEL ? s->program
-                         : s->kind == STEP_LOOP
-                             ? s->n_steps
+                         : s->kind == STEP_LOOP ? s->n_steps
+                         : s->kind == STEP_COPY
+                             ? 0
                              : uid_index_find(entries, g->customs.n, s->uid, s->output));
     add_list(to, s->buffers, s->n_buffers);
     serialise_number(to, s->guard == SIZE_MAX ? p->sizes.n_results : s->guard);
@@ -137,6 +141,7 @@ void plan_record_write(str *to, const executable *p, const executable_request *r
   serialise_number(to, p->n_programs);
   for (size_t i = 0; i < p->n_programs; i++) {
     add_program(to, p->programs[i]);
+    serialise_number(to, p->program_devices[i]);
     add_kernel_counts(to, &p->kernel_counts[i]);
   }
   launch_exprs_write(&p->sizes, to);
@@ -191,7 +196,7 @@ static void read_input(plan_reader *k, executable_buffer *b) {
   const node *n = k->g->buffers.at[at];
   b->uid = n->ints[0];
   b->version = n->ints[1];
-  require(k, b->dtype == (dtype)n->dtype);
+  require(k, b->dtype == (dtype)n->dtype && b->device == node_device_number(n, 0));
   require(k, !b->is_written || (k->r->may_overwrite && k->r->may_overwrite(k->r->user, n)));
 }
 
@@ -201,7 +206,7 @@ static void read_view(plan_reader *k, executable_buffer *b, size_t number) {
   b->start = deserialise_number(&k->w);
   if (k->w.failed) return;
   const executable_buffer *of = &k->p->buffers[b->within];
-  require(k, of->dtype == b->dtype &&
+  require(k, of->dtype == b->dtype && of->device == b->device &&
                  (of->role == BUFFER_ROLE_SCRATCH || of->role == BUFFER_ROLE_OUTPUT));
 }
 
@@ -214,6 +219,7 @@ static void read_buffers(plan_reader *k) {
     b->dtype = (dtype)deserialise_below(&k->w, DT_LIMIT);
     b->role = (buffer_role)deserialise_below(&k->w, BUFFER_ROLE_VIEW + 1);
     b->is_written = deserialise_below(&k->w, 2);
+    b->device = (size_t)deserialise_below(&k->w, p->n_targets);
     require(k, dtype_is_data(b->dtype));
     b->within = i;
     if (b->role == BUFFER_ROLE_INPUT) {
@@ -276,8 +282,10 @@ static void read_programs(plan_reader *k) {
   k->n_records = deserialise_count(&k->w, 5 * sizeof(uint64_t));
   k->records = arena_calloc(k->work, k->n_records + 1, sizeof *k->records);
   p->kernel_counts = arena_calloc(&p->arena, k->n_records + 1, sizeof *p->kernel_counts);
+  p->program_devices = arena_calloc(&p->arena, k->n_records + 1, sizeof *p->program_devices);
   for (size_t i = 0; i < k->n_records && !k->w.failed; i++) {
     read_program_record(k, &k->records[i]);
+    p->program_devices[i] = (size_t)deserialise_below(&k->w, p->n_targets);
     read_kernel_counts(k, &p->kernel_counts[i]);
   }
 }
@@ -332,6 +340,7 @@ static void read_kernel(plan_reader *k, executable_step *s) {
   read_buffers_of_step(k, s);
   if (k->w.failed) return;
   const program_record *r = &k->records[s->program];
+  require(k, s->device == p->program_devices[s->program]);
   size_t *values = arena_alloc(&p->arena, (r->n_values + 1) * sizeof *values);
   require(k, s->n_buffers == r->n_globals);
   for (size_t i = 0; i < r->n_values; i++) {
@@ -342,6 +351,27 @@ static void read_kernel(plan_reader *k, executable_step *s) {
       require(k, executable_resolve_value(p, name, &values[i]));
   }
   s->values = values;
+}
+
+/** Reads a copy between two devices, of a whole array. */
+static void read_copy(plan_reader *k, executable_step *s) {
+  const executable *p = k->p;
+  deserialise_below(&k->w, 1);
+  read_buffers_of_step(k, s);
+  require(k, s->n_buffers == 2);
+  if (k->w.failed) return;
+  const executable_buffer *to = &p->buffers[s->buffers[0]], *from = &p->buffers[s->buffers[1]];
+  require(k, to->device == s->device && from->device != s->device && to->dtype == from->dtype &&
+                 p->sizes.results[s->buffers[0]] == p->sizes.results[s->buffers[1]] &&
+                 (to->role == BUFFER_ROLE_OUTPUT || to->role == BUFFER_ROLE_SCRATCH ||
+                  (to->role == BUFFER_ROLE_INPUT && to->is_written)));
+}
+
+/** True if a step is on the device of all its buffers; copies are not. */
+static bool is_on_device(const executable *p, const executable_step *s) {
+  for (size_t i = 0; i < s->n_buffers; i++)
+    if (p->buffers[s->buffers[i]].device != s->device) return false;
+  return true;
 }
 
 static void read_custom(plan_reader *k, executable_step *s) {
@@ -502,14 +532,18 @@ static void read_steps(plan_reader *k) {
   k->alias_loop = arena_calloc(k->work, p->n_buffers + 1, sizeof *k->alias_loop);
   for (size_t i = 0; i < p->n_steps && !k->w.failed; i++) {
     executable_step *s = &p->steps[i];
-    s->kind = (step_kind)deserialise_below(&k->w, STEP_LOOP + 1);
+    s->kind = (step_kind)deserialise_below(&k->w, STEP_COPY + 1);
     s->name = deserialise_text(&k->w, &p->arena);
+    s->device = (size_t)deserialise_below(&k->w, p->n_targets);
     if (s->kind == STEP_KERNEL)
       read_kernel(k, s);
+    else if (s->kind == STEP_COPY)
+      read_copy(k, s);
     else if (s->kind == STEP_LOOP)
       read_loop(k, s, i);
     else
       read_custom(k, s);
+    require(k, k->w.failed || s->kind == STEP_COPY || is_on_device(p, s));
     check_liveness(k, i, live);
   }
   check_loops(k);

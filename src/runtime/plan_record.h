@@ -18,10 +18,10 @@ typedef struct plan_cache_graph {
 void plan_record_write(str *to, const executable *p, const executable_request *r,
                        const plan_cache_graph *g);
 
-/** Reads a record into an executable of which only the arena is set. False for bytes that cannot be
-    an executable of that request: numbers out of range, wrong dtypes, buffers used outside their
-    live ranges, kernels launched with other arguments than they take. `records` are in `work`, and
-    point into `work` and `data`. Raises TN_ERR_MEMORY. */
+/** Reads a record into an executable of which only the arena and the targets are set. False for
+   bytes that cannot be an executable of that request: numbers out of range, wrong dtypes, buffers
+   used outside their live ranges, kernels launched with other arguments than they take. `records`
+   are in `work`, and point into `work` and `data`. Raises TN_ERR_MEMORY. */
 bool plan_record_read(executable *p, const executable_request *r, const plan_cache_graph *g,
                       const void *data, size_t bytes, arena *work, program_record **records,
                       size_t *n_records);

@@ -74,7 +74,7 @@ static bool evaluate_sizes(run_profile *r) {
   return s->is_evaluated;
 }
 
-/** Counts of one trip: a host function counts the bytes of its arrays, a loop nothing. */
+/** Counts of one trip: a host function or a copy counts the bytes of its arrays, a loop nothing. */
 static kernel_counts count_step(const run_profile *r, const executable_step *step) {
   kernel_counts counts = {0, 0};
   const executable *p = r->p;
@@ -82,7 +82,8 @@ static kernel_counts count_step(const run_profile *r, const executable_step *ste
     const executable_kernel_counts *k = &p->kernel_counts[step->program];
     return kernel_counts_evaluate(k->items, k->n_items, r->sizes.count_sizes + k->first);
   }
-  for (size_t i = 0; step->kind == STEP_CUSTOM && i < step->n_buffers; i++) {
+  bool has_bytes = step->kind == STEP_CUSTOM || step->kind == STEP_COPY;
+  for (size_t i = 0; has_bytes && i < step->n_buffers; i++) {
     size_t b = step->buffers[i];
     counts.bytes += (double)r->sizes.elements[b] * (double)dtype_bytes(p->buffers[b].dtype);
   }
@@ -103,10 +104,21 @@ static uint64_t count_trips(const run_profile *r, size_t i) {
   return times;
 }
 
+/** When the first step that ran began, as far as step i tells: with several queues any may be it.
+ */
+static int64_t first_begin(const run_profile *r, size_t i) {
+  bool is_any = r->p->queues.n > 1;
+  int64_t first = r->times.first[i];
+  for (size_t k = is_any ? r->p->n_steps : i; k-- > 0;)
+    if (r->times.count[k] && (!is_any || r->times.first[k] < first)) first = r->times.first[k];
+  return first;
+}
+
 execution_step run_profile_step(run_profile *r, size_t i) {
   const executable_step *step = &r->p->steps[i];
   execution_step out = {
       .name = step->name, .kernel = SIZE_MAX, .n_steps = step->n_steps, .times = 1};
+  out.device = r->p->targets[step->device]->device->name;
   if (step->kind == STEP_KERNEL) out.kernel = step->program;
   if (evaluate_sizes(r)) {
     out.work = count_step(r, step);
@@ -115,9 +127,7 @@ execution_step run_profile_step(run_profile *r, size_t i) {
   out.work.operations *= (double)out.times;
   out.work.bytes *= (double)out.times;
   if (!r->has_times || !r->times.count[i]) return out;
-  size_t first = 0; /* step that ran */
-  while (first < i && !r->times.count[first]) first++;
-  out.begin = r->times.first[i] - r->times.first[first];
+  out.begin = r->times.first[i] - first_begin(r, i);
   out.end = out.begin + r->times.busy[i];
   return out;
 }

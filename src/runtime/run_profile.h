@@ -7,14 +7,15 @@
 
 /** A step as a report shows it. */
 typedef struct execution_step {
-  const char *name;   /* lives as long as the executable */
-  size_t kernel;      /* index among the distinct kernels; SIZE_MAX: a host function or a loop */
+  const char *name; /* lives as long as the executable */
+  size_t kernel; /* index among the distinct kernels; SIZE_MAX: a copy, a host function or a loop */
   kernel_counts work; /* of all its trips in the last run; 0 if unknown */
   size_t n_steps;     /* of a loop: steps of its body; else 0 */
   uint64_t times; /* runs in the last run: one a trip inside a loop, 0 where its guard skipped it;
                      1 before any run */
   int64_t begin, end; /* ns since the last run's first step began, if profiled; else 0. Steps of a
                          loop appear as if each ran all its trips before the next one began */
+  const char *device;
 } execution_step;
 
 /** Times of each step, in ns of clock_now_ns. */

@@ -13,9 +13,11 @@ static const char *copy_text(arena *a, const char *text) {
   return arena_copy(a, text, strlen(text) + 1);
 }
 
-static void add_step(schedule_view *v, const schedule_step *s, const map *program_of) {
-  static const char *const kinds[] = {
-      [STEP_KERNEL] = "", [STEP_CUSTOM] = "a host function", [STEP_LOOP] = "a loop of steps"};
+static void add_step(schedule_view *v, const schedule_step *s, const map programs[]) {
+  static const char *const kinds[] = {[STEP_KERNEL] = "",
+                                      [STEP_CUSTOM] = "a host function",
+                                      [STEP_LOOP] = "a loop of steps",
+                                      [STEP_COPY] = "a copy between devices"};
   arena *a = &v->arena;
   view_step x = {.name = copy_text(a, s->name),
                  .what = kinds[s->kind],
@@ -24,7 +26,7 @@ static void add_step(schedule_view *v, const schedule_step *s, const map *progra
                  .n_buffers = s->n_buffers,
                  .n_outputs = s->kind == STEP_CUSTOM ? 0 : s->n_outputs,
                  .n_steps = s->loop ? s->loop->n_steps : 0};
-  if (s->kernel) x.kernel = (size_t)(uintptr_t)map_get(program_of, s->kernel) - 1;
+  if (s->kernel) x.kernel = (size_t)(uintptr_t)map_get(&programs[s->device], s->kernel) - 1;
   if (s->kernel) v->kernels.at[x.kernel].n_steps++;
   vec_push(a, &v->steps, x);
 }
@@ -54,7 +56,7 @@ static void add_buffer(schedule_view *v, const schedule *s, size_t i) {
                    .within = b->within ? b->within - 1 : SIZE_MAX};
   if (b->within) x.offset = (uint64_t)b->start * dtype_bytes(b->dtype);
   x.is_own = !strcmp(x.kind, "scratch");
-  v->has_offsets = v->has_offsets && x.elements >= 0;
+  v->has_offsets = v->has_offsets && x.elements >= 0 && !b->device;
   vec_push(&v->arena, &v->buffers, x);
 }
 
@@ -88,10 +90,10 @@ static void place_buffers(schedule_view *v, const schedule *s) {
 }
 
 void schedule_view_fill(schedule_view *v, const schedule *s, const node_list *kernels,
-                        const map *program_of, size_t n_watched) {
+                        const map programs[], size_t n_watched) {
   v->has_offsets = true;
   for (size_t i = 0; i < kernels->n; i++) add_kernel(v, kernels->at[i]);
-  for (size_t i = 0; i < s->steps.n; i++) add_step(v, &s->steps.at[i], program_of);
+  for (size_t i = 0; i < s->steps.n; i++) add_step(v, &s->steps.at[i], programs);
   for (size_t i = 0; i < s->buffers.n; i++) add_buffer(v, s, i);
   if (v->has_offsets) place_buffers(v, s);
   v->n_slots = n_watched;

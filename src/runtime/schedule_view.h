@@ -37,13 +37,13 @@ typedef struct schedule_view {
   VEC(view_buffer) buffers;
   schedule_slot *slots; /* of watched nodes */
   size_t n_slots;
-  bool has_offsets; /* all sizes are numbers */
+  bool has_offsets; /* all sizes are numbers, and there is one device */
   uint64_t bytes;   /* of the plan's own memory */
 } schedule_view;
 
 /** Fills an open view; the last `n_watched` slots of the schedule are the watched ones;
-    `program_of`: kernel → its index + 1. Raises. */
+    `programs` of a device: kernel → its index + 1. Raises. */
 void schedule_view_fill(schedule_view *v, const schedule *s, const node_list *kernels,
-                        const map *program_of, size_t n_watched);
+                        const map programs[], size_t n_watched);
 
 #endif

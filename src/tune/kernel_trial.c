@@ -171,12 +171,12 @@ static int64_t find_value(const kernel_trial *k, const char *name) {
   if (!executable_resolve_value(e->p, name, &var))
     diag_raise(k->diag, TN_ERR_INTERNAL, "a schedule of a kernel has the value %s of no other",
                name);
-  return var == SIZE_MAX ? execution_workers(e) : e->values.vars[var];
+  return var == SIZE_MAX ? execution_workers(e, 0) : e->values.vars[var];
 }
 
 static uint64_t scratch_bytes(const kernel_trial *k, const tn_program *p) {
   const tn_program_facts *f = &p->facts;
-  return f->scratch * (f->core_id >= 0 ? (uint64_t)execution_workers(k->e) : 1);
+  return f->scratch * (f->core_id >= 0 ? (uint64_t)execution_workers(k->e, 0) : 1);
 }
 
 /** Makes the memory for own arrays of kernels large enough for a program. */

@@ -510,6 +510,7 @@ typedef struct rereading {
 
 static void read_body(void *arg) {
   rereading *j = arg;
+  executable_set_targets(&j->p, &j->k->request, 1);
   j->is_read = plan_record_read(&j->p, &j->k->request, &j->k->graph, j->data, j->bytes,
                                 ir_arena(j->k->ir), &j->records, &j->n_records);
 }
@@ -795,6 +796,7 @@ typedef struct search {
 
 static void find_changed(void *arg) {
   search *s = arg;
+  executable_set_targets(&s->p, &s->k->request, 1);
   s->found = plan_cache_find(&s->p, &s->k->request, &s->k->graph);
 }
 

@@ -142,6 +142,8 @@ void buffer_release(tn_buffer *b) {
 
 uint64_t buffer_bytes(const tn_buffer *b) { return b->bytes; }
 
+tn_device *buffer_device(const tn_buffer *b) { return b->device; }
+
 /** The buffer that a view is part of, or the buffer itself. */
 static tn_buffer *base_of(tn_buffer *b) { return b->base ? b->base : b; }
 

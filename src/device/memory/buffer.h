@@ -34,6 +34,7 @@ tn_buffer *buffer_retain(tn_buffer *b);
 void buffer_release(tn_buffer *b);
 
 uint64_t buffer_bytes(const tn_buffer *b);
+tn_device *buffer_device(const tn_buffer *b);
 
 /** The buffer's place in memory, allocated if it was not, for the host: waits until the queues that
     use it are done, and returns their failure. Valid while the buffer has a reference. */

@@ -111,6 +111,8 @@ void queue_close(tn_queue *q) {
   queue_free(q);
 }
 
+tn_device *queue_device(const tn_queue *q) { return q->device; }
+
 bool queue_has_stream(const tn_queue *q) { return q->stream != NULL; }
 
 tn_signal *queue_timeline(const tn_queue *q) { return q->base.timeline; }

@@ -25,6 +25,8 @@ tn_status queue_run_inline(tn_queue *q, tn_commands *c, diag *d);
 /** Waits until all submissions are done, `timeout_ns` at most (negative: for ever). */
 tn_status queue_finish(tn_queue *q, int64_t timeout_ns, diag *d);
 
+tn_device *queue_device(const tn_queue *q);
+
 /** True if a stream runs the lists: handing them over without waiting gains time. */
 bool queue_has_stream(const tn_queue *q);
 

@@ -17,7 +17,7 @@ typedef struct normalised {
   const schedule_items *items;        /* NULL: there are none */
   VEC(node_list) loop_vars;           /* the variables of ITEMs that each of the loops mentions */
   size_t n_labelled;
-  size_t device;                      /* of what is anybody's */
+  size_t device; /* of what is anybody's */
 } normalised;
 
 /** Normalises the roots and labelled nodes of a request into `g`. */
