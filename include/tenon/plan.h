@@ -131,15 +131,16 @@ TN_API tn_status tn_binding_output(tn_binding *binding, const char *name, tn_dty
 /** Makes an output of each run an input of the next, without a copy where possible: a key-value
     cache, a hidden state. The first run takes its input from tn_binding_input, which is not read
     again; calling that again restarts. TN_ERR_DTYPE for unequal types, TN_ERR_SHAPE for shapes that
-    do not fit. */
+    do not fit; the second run is TN_ERR_DEVICE for an output on another device than the context's
+    own. */
 TN_API tn_status tn_binding_carry(tn_binding *binding, const char *output, const char *input);
 
 /** Has later runs leave out steps that would compute what the run before did, or not any more. The
     contents of an input then count as unchanged until it is set again (tn_binding_input), even to
     the same memory, unless an output is written into its memory. Host functions, loops, steps that
-    read states, and all runs of a plan with sizes that a run computes are never left out. Results
-    are the same bits; tn_step.times is 0 for a step that was left out. Intermediate results do not
-    share memory then, which takes more of it. */
+    read states, and all runs of a plan over several devices, or with sizes that a run computes, are
+    never left out. Results are the same bits; tn_step.times is 0 for a step that was left out.
+    Intermediate results do not share memory then, which takes more of it. */
 TN_API tn_status tn_binding_reuse(tn_binding *binding, bool on);
 
 /** Describes the `i`-th input or output of a binding's plan or model, numbered as by tn_plan_port

@@ -19,14 +19,14 @@ extern "C" {
     steps begin and end, by the clock of the device that executes them. */
 TN_API tn_status tn_binding_profile(tn_binding *binding, bool on);
 
-/** A step of a binding's runs: a kernel, a host function or a loop. Arrays count once per byte read
-    and once per byte written. */
+/** A step of a binding's runs: a kernel, a host function, a loop or a copy to another device.
+   Arrays count once per byte read and once per byte written. */
 typedef struct tn_step {
   size_t size;      /**< sizeof(tn_step), set by the caller */
   const char *name; /**< what it computes: the file's nodes for a model, else operations; the
                        wording may change. Lives as long as the binding */
   int64_t kernel; /**< number of the plan's kernel, from 0; several steps may share one; -1: a host
-                     function or a loop */
+                     function, a loop or a copy */
   double operations;  /**< arithmetic operations and comparisons on elements per run, a multiply-add
                          counting as two, recomputed values each time; 0 for a host function, and
                          before the first run */
@@ -37,11 +37,13 @@ typedef struct tn_step {
   size_t steps;   /**< for a loop: number of the following steps that make up its body, whose times
                      are part of its own; else 0 */
   uint64_t times; /**< executions per run: in a loop one per trip; 0: left out of the last run
-                     (tn_binding_reuse, or of a branch that it did not take) */
+                      (tn_binding_reuse, or of a branch that it did not take) */
+  const char *device; /**< name of the device it runs on; of a copy, of the one it copies to. Lives
+                          as long as the context */
 } tn_step;
 
 #define TN_STEP_INIT \
-  { sizeof(tn_step), NULL, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(tn_step), NULL, 0, 0, 0, 0, 0, 0, 0, NULL }
 
 /** Describes the `i`-th step, in order of execution, of the variant that the last run took or
     tn_binding_prepare compiled, with the sizes of the last run. TN_ERR_ARGUMENT past the last, and

@@ -151,6 +151,23 @@ TN_API void tn_release(tn_tensor *tensor);
     and rank 0, weak scalars TN_F32 or TN_I64 and rank 0. */
 TN_API tn_type tn_type_of(const tn_tensor *tensor);
 
+/* ---- Devices ----
+
+   A tensor is on the device of what it is computed from: data, inputs of plans and models are on
+   the context's own device, results of tn_to on the device that it names. Operands on different
+   devices are TN_ERR_ARGUMENT. Constants (tn_full, tn_num, tn_arange, random numbers, …) are
+   computed on the device of those who read them. */
+
+/** The same elements on a device, named as in tn_open_desc, which is opened if it was not:
+    TN_ERR_DEVICE if it cannot be. Where the tensor is there already, nothing is copied. A context
+   has at most 32 devices. TN_ERR_UNSUPPORTED in the body of a loop, whose steps run on one device.
+ */
+TN_API tn_tensor *tn_to(tn_tensor *x, const char *device);
+
+/** The name of the device that a tensor is on, as "CPU:0"; the context's own for constants. NULL
+   for NULL and invalid tensors. The name lives as long as the context. */
+TN_API const char *tn_device_of(const tn_tensor *x);
+
 /* ---- Creation ----
 
    Sizes may be variables unless stated otherwise. TN_ERR_SHAPE for a rank above TN_MAX_RANK, a

@@ -51,6 +51,7 @@ typedef struct ref_device {
 static atomic_bool ref_is_lost[DEVICES];
 static atomic_bool ref_delays = true;
 static atomic_bool ref_is_paused; /* no stream begins a work */
+static atomic_size_t ref_works;   /* that streams have begun */
 
 static tn_status ref_open(int32_t index, const tn_host *host, void **device, tn_failure *f) {
   if (index >= DEVICES) return tn_fail(f, TN_ERR_DEVICE, "there are REF:0 to REF:3");
@@ -561,6 +562,7 @@ static void run_item(ref_stream *q, item *i) {
   delay_at_random(q);
   while (i->kind == ITEM_WORK && atomic_load(&ref_is_paused))
     nanosleep(&(struct timespec){0, 100000}, NULL);
+  if (i->kind == ITEM_WORK) atomic_fetch_add(&ref_works, 1);
   if (i->kind == ITEM_SET) {
     set_mark(i->mark);
     ref_mark_free(i->mark);

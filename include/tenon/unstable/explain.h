@@ -45,19 +45,21 @@ typedef struct tn_explained_step {
   size_t size; /**< sizeof(tn_explained_step), set by the caller */
   const char *name;
   int64_t kernel;   /**< number of its kernel; -1: none */
-  const char *what; /**< kind of a step without a kernel: "a host function", or a loop of steps */
+  const char *what; /**< kind of a step without a kernel: "a host function", "a copy between
+                       devices", or a loop of steps */
   const tn_explained_value *values;
   size_t n_values;
   const size_t *reads; /**< earlier steps whose results it reads, each once */
   size_t n_reads;
-  bool is_output;  /**< true: it writes a result of the plan */
-  size_t n_places; /**< arrays that it computes in larger ones, as pieces of a concatenation */
-  size_t n_copies; /**< arrays that it copies into larger ones */
-  bool is_guarded; /**< true: a run skips it if no branch that it takes needs it */
+  bool is_output;     /**< true: it writes a result of the plan */
+  size_t n_places;    /**< arrays that it computes in larger ones, as pieces of a concatenation */
+  size_t n_copies;    /**< arrays that it copies into larger ones */
+  bool is_guarded;    /**< true: a run skips it if no branch that it takes needs it */
+  const char *device; /**< name of the device it runs on; of a copy, of the one it copies to */
 } tn_explained_step;
 
 #define TN_EXPLAINED_STEP_INIT \
-  { sizeof(tn_explained_step), NULL, -1, NULL, NULL, 0, NULL, 0, false, 0, 0, false }
+  { sizeof(tn_explained_step), NULL, -1, NULL, NULL, 0, NULL, 0, false, 0, 0, false, NULL }
 
 /** Cost of a part of the compilation: time in nanoseconds, nodes made, rewrites. */
 typedef struct tn_explained_cost {

@@ -296,7 +296,7 @@ static void bind_inputs(model_apply *a, const value in[]) {
 static const node *new_weight(model_apply *a, const node *n, const node *const dims[]) {
   tn_context *c = a->b->context;
   const node *made;
-  if (graph_input_open(c, GRAPH_INPUT_DATA, (dtype)n->dtype, n->rank, dims, &made) != TN_OK)
+  if (graph_input_open(c, GRAPH_INPUT_DATA, 1, (dtype)n->dtype, n->rank, dims, &made) != TN_OK)
     diag_rethrow(a->b->diag);
   ir_release(c->ir, made); /* a new node stays alive until the call ends */
   graph_input_set_memory(c, made, a->m->graph.buffers[n->ints[0]].memory);

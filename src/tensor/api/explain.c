@@ -67,7 +67,8 @@ tn_status tn_explanation_step(const tn_explanation *e, size_t i, tn_explained_st
                                    .is_output = s->is_output,
                                    .n_places = s->n_places,
                                    .n_copies = s->n_copies,
-                                   .is_guarded = s->is_guarded};
+                                   .is_guarded = s->is_guarded,
+                                   .device = s->device};
   diag unreported = {0};
   return descriptor_write(&unreported, step, &found, sizeof found, "tn_explained_step");
 }

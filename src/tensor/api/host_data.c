@@ -18,7 +18,7 @@
 /** A new BUFFER, which is freed when the call ends unless something else holds it by then. */
 static const node *new_data(builder *b, dtype t, size_t rank, const node *const sizes[]) {
   const node *n;
-  if (graph_input_open(b->context, GRAPH_INPUT_DATA, t, rank, sizes, &n) != TN_OK)
+  if (graph_input_open(b->context, GRAPH_INPUT_DATA, 1, t, rank, sizes, &n) != TN_OK)
     diag_rethrow(b->diag);
   ir_release(b->ir, n); /* new nodes are kept until the call ends */
   return n;
@@ -252,7 +252,10 @@ static void make_write(void *arg) {
   size_t count = check_host(&b, &j->from, sizes);
   value v = host_value(&b, (dtype)view->dtype, view->rank, view->dims, (dtype)j->from.dtype,
                        j->from.data, count);
-  state_assign(&b, j->state, v.node);
+  const node *n = v.node;
+  int64_t device[] = {(int64_t)node_device_number(view, 0)};
+  if (device[0]) n = ir_node(b.ir, OP_TO, (dtype)n->dtype, &n, 1, device, 1);
+  state_assign(&b, j->state, n);
 }
 
 tn_status tn_write(tn_tensor *state, tn_dtype dtype, const void *data, size_t bytes) {
@@ -288,7 +291,7 @@ static tn_status show_memory(contents *k, tn_array *array) {
   if (!at)
     return diag_set(&c->diag, TN_ERR_UNSUPPORTED,
                     "the host cannot address the memory of device %s: use tn_read",
-                    c->device->name);
+                    span.device->name);
   tn_type type = {(tn_dtype)k->node->dtype, {(int32_t)k->node->rank, {0}}};
   for (size_t i = 0; i < k->node->rank; i++) type.shape.size[i] = node_int(k->node->dims[i]);
   *array = (tn_array){at, type};

@@ -4,6 +4,7 @@
 #include "tensor/context/context.h"
 
 #include "base/log.h"
+#include "device/core/device_target.h"
 #include "device/queue/queue.h"
 #include "tensor/context/linked_list.h"
 
@@ -95,6 +96,11 @@ tn_status context_queue(tn_context *c, tn_queue **queue, diag *d) {
   tn_status s = c->queue ? TN_OK : queue_open(c->device, TN_QUEUE_COMPUTE, &c->queue, d);
   *queue = c->queue;
   return s;
+}
+
+tn_device *context_device_of(const tn_context *c, const node *n) {
+  size_t device = node_device_number(n, 0);
+  return device ? c->devices.targets[device - 1]->device : c->device;
 }
 
 void context_log(tn_context *c, tn_log_level level, const char *format, ...) {

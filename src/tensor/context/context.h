@@ -16,6 +16,7 @@
 #include "compile/tuned_store.h"
 #include "device/core/device.h"
 #include "device/registry/device_registry.h"
+#include "ir/core/node_device.h"
 #include "ir/text/dump_after_pass.h"
 #include "tensor/context/builder.h"
 #include "tensor/context/callbacks.h"
@@ -146,6 +147,9 @@ typedef struct context_devices {
   tn_kernel_cache *cache;        /* of the caller, whose registry it is; NULL: none */
   device_description *described; /* devices that tn_device_get returned */
   struct host_facts *host_facts; /* processor and compilers; NULL: not needed yet */
+  /* Of devices 1 …, which tn_to named; a plan may be compiled meanwhile. */
+  const device_target *targets[IR_MAX_DEVICES - 1];
+  atomic_size_t n_targets;
 } context_devices;
 
 /** Dumps, log lines and traces. */
@@ -201,7 +205,7 @@ struct tn_context {
   context_devices devices;
   tn_device *device;
   const device_target *target;
-  tn_queue *queue;    /* NULL until something runs */
+  tn_queue *queue;    /* of `device`, for the context's own plans; NULL until something runs */
   disk_cache *disk;   /* NULL: no disk cache */
   tuned_store *tuned; /* NULL: no tuned schedules */
   context_options options;
@@ -307,6 +311,9 @@ void failure_release(tn_context *c, failure *f); /* NULL is allowed */
 
 /** The queue on which the context's own plans run, opened on first use. */
 tn_status context_queue(tn_context *c, tn_queue **queue, diag *d);
+
+/** The device that a tensor is on; the context's own for what is anybody's. */
+tn_device *context_device_of(const tn_context *c, const node *n);
 
 /** Writes a line to the logger. */
 void context_log(tn_context *c, tn_log_level level, const char *format, ...) BASE_PRINTF(3, 4);

@@ -15,5 +15,7 @@ executable_request context_executable_request(tn_context *c, const char *name,
                               .disk = c->disk,
                               .tuned = {.store = c->tuned},
                               .stop = stop_after(c->options.compile_seconds),
-                              .reports = &c->reports.lock};
+                              .reports = &c->reports.lock,
+                              .more = c->devices.targets,
+                              .n_more = atomic_load(&c->devices.n_targets)};
 }

@@ -105,7 +105,9 @@ static tn_status place_result(computation *k, size_t i) {
     return TN_OK;
   }
   tn_status s = execution_buffer_bytes(k->execution, r->buffer, &bytes, d);
-  if (s == TN_OK) s = buffer_reserve(k->c->device, &r->memory, bytes, d);
+  if (s == TN_OK)
+    s = buffer_reserve(executable_device_of(k->compiled.executable, r->buffer), &r->memory, bytes,
+                       d);
   if (s != TN_OK || is_input || is_shared) return s;
   return execution_set_buffer(k->execution, r->buffer, r->memory, d);
 }

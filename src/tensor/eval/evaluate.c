@@ -183,8 +183,8 @@ static void add_host_calls(evaluation *v) {
 
 static const node *new_buffer(evaluation *v, const node *like) {
   const node *made;
-  if (graph_input_open(v->c, GRAPH_INPUT_DATA, (dtype)like->dtype, like->rank, like->dims, &made) !=
-      TN_OK)
+  if (graph_input_open(v->c, GRAPH_INPUT_DATA, like->device, (dtype)like->dtype, like->rank,
+                       like->dims, &made) != TN_OK)
     diag_rethrow(&v->c->diag);
   return made;
 }
@@ -199,7 +199,8 @@ static void make_buffer(evaluation *v, evaluated_node *e, const node **buffers) 
   e->value = e->request->kind == EVALUATE_INIT ? ir_retain(k->versions.committed)
              : shared                          ? ir_retain(shared)
                                                : new_buffer(v, e->root);
-  if (is_own && buffer_reserve(v->c->device, &e->copy, k->storage->bytes, &v->c->diag) != TN_OK)
+  if (is_own && buffer_reserve(context_device_of(v->c, e->root), &e->copy, k->storage->bytes,
+                               &v->c->diag) != TN_OK)
     diag_rethrow(&v->c->diag);
   if (is_own || !r) return;
   if (k) r->owner = k;

@@ -20,6 +20,20 @@ typedef struct call {
   size_t n_out;
 } call;
 
+/** Refuses operands on different devices. */
+static void check_devices(const call *k, const value in[]) {
+  size_t first = SIZE_MAX;
+  for (size_t i = 0; i < k->n; i++) {
+    if (!in[i].node || !in[i].node->device) continue;
+    if (first == SIZE_MAX) first = i;
+    if (in[i].node->device != in[first].node->device)
+      diag_raise(&k->c->diag, TN_ERR_ARGUMENT,
+                 "operand %zu is on device %s and operand %zu on device %s; tn_to moves a tensor",
+                 first + 1, context_device_of(k->c, in[first].node)->name, i + 1,
+                 context_device_of(k->c, in[i].node)->name);
+  }
+}
+
 static void run_builder(void *arg) {
   call *k = arg;
   builder b = context_builder(k->c);
@@ -29,6 +43,7 @@ static void run_builder(void *arg) {
     const tn_tensor *t = k->in[i];
     if (t) in[i] = (value){k->state ? t->node : handle_node(&b, t), t->weak};
   }
+  check_devices(k, in);
   if (k->one)
     k->out[0] = k->one(&b, in, k->n, k->options);
   else

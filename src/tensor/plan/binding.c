@@ -506,7 +506,8 @@ tn_status tn_binding_step(tn_binding *b, size_t i, tn_step *step) {
                    .operations = found.work.operations,
                    .bytes = found.work.bytes,
                    .steps = found.n_steps,
-                   .times = found.times};
+                   .times = found.times,
+                   .device = found.device};
   if (has_times) given.begin = found.begin, given.end = found.end;
   s = descriptor_write(&b->diag, step, &given, sizeof given, "tn_step");
   binding_show_failure(b, s);

@@ -89,8 +89,9 @@ static tn_status choose_variant(tn_binding *b) { return explained(b, binding_cho
 
 /* Memory. */
 
-static tn_status reserve_buffer(tn_binding *b, tn_buffer **slot, uint64_t bytes) {
-  return buffer_reserve(b->context->device, slot, bytes, &b->diag);
+/** Reserves memory on the device of a buffer of the executable. */
+static tn_status reserve_buffer(tn_binding *b, size_t like, tn_buffer **slot, uint64_t bytes) {
+  return buffer_reserve(executable_device_of(b->variant->executable, like), slot, bytes, &b->diag);
 }
 
 /** Imports the caller's memory if its type agrees and the device can use it. */
@@ -115,7 +116,7 @@ static tn_status place_input(tn_binding *b, size_t i) {
   if (!memory) {
     tn_span span;
     int64_t begin = clock_now_ns();
-    s = reserve_buffer(b, &in->copy, in->count * dtype_bytes(p->dtype));
+    s = reserve_buffer(b, buffer, &in->copy, in->count * dtype_bytes(p->dtype));
     if (s != TN_OK) return diag_prefix(&b->diag, "input %s", p->name);
     s = buffer_span(in->copy, &span, &b->diag);
     if (s == TN_OK)
@@ -172,7 +173,8 @@ tn_status binding_reserve_output(tn_binding *b, size_t i) {
     o->memory = o->previous;
     o->previous = m;
   }
-  tn_status s = reserve_buffer(b, &o->memory, o->count * dtype_bytes(p->dtype));
+  tn_status s = reserve_buffer(b, b->variant->outputs[i].buffer, &o->memory,
+                               o->count * dtype_bytes(p->dtype));
   return s == TN_OK ? s : diag_prefix(&b->diag, "output %s", p->name);
 }
 
@@ -186,7 +188,7 @@ static tn_status place_output(tn_binding *b, size_t i) {
 /** Makes a copy the state's contents; readers of the old contents keep those. */
 static tn_status copy_state(tn_binding *b, size_t i) {
   state_storage *t = b->plan->states[i].storage;
-  tn_status s = reserve_buffer(b, &b->spares[i], t->bytes);
+  tn_status s = buffer_reserve(buffer_device(t->memory), &b->spares[i], t->bytes, &b->diag);
   if (s == TN_OK) s = buffer_copy_prefix(b->spares[i], t->memory, t->bytes, &b->diag);
   if (s == TN_OK) b->spares[i] = state_storage_replace(t, b->spares[i]);
   return s;
@@ -211,7 +213,7 @@ static tn_status place_state(tn_binding *b, size_t i) {
   state_storage *t = b->plan->states[i].storage;
   bool is_in_spare = p->out != SIZE_MAX && !p->is_in_place;
   tn_status s = p->is_overwritten && b->turns[i].is_copy_on_write ? copy_state(b, i) : TN_OK;
-  if (s == TN_OK && is_in_spare) s = reserve_buffer(b, &b->spares[i], t->bytes);
+  if (s == TN_OK && is_in_spare) s = reserve_buffer(b, p->out, &b->spares[i], t->bytes);
   if (s == TN_OK && p->in != SIZE_MAX)
     s = execution_set_buffer(b->execution, p->in, t->memory, &b->diag);
   if (s != TN_OK || !is_in_spare) return s;

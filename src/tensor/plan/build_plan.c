@@ -2,6 +2,7 @@
    ports and states, finds which sizes of inputs determine its variables, and compiles it. */
 #include "ir/core/affine.h"
 #include "ir/core/build.h"
+#include "ir/core/node_device.h"
 #include "ir/core/var_names.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/copy_graph.h"
@@ -38,8 +39,9 @@ static const node *number_buffer(void *user, const node *n, const node *const sr
   if (s.storage) state_storage_retain(s.storage);
   if (s.memory) buffer_retain(s.memory);
   p->sources[p->n_sources] = s;
-  const int64_t ints[] = {(int64_t)p->n_sources++, 0};
-  return ir_node(p->template.ir, OP_BUFFER, (dtype)n->dtype, src, n->rank, ints, 2);
+  int64_t ints[3] = {(int64_t)p->n_sources++, 0};
+  size_t n_ints = 2 + node_device_argument(n->device, ints + 2);
+  return ir_node(p->template.ir, OP_BUFFER, (dtype)n->dtype, src, n->rank, ints, n_ints);
 }
 
 static const char *copy_text(tn_plan *p, const char *text) {

@@ -30,7 +30,7 @@ static value build_input(builder *b, const value in[], size_t n, const void *opt
   if (!j->name || !*j->name) diag_raise(b->diag, TN_ERR_ARGUMENT, "an input needs a name");
   dtype t = dims_check_dtype(b, j->dtype);
   dims_to_nodes(b, j->shape, sizes);
-  if (graph_input_open(c, GRAPH_INPUT_PLAN, t, (size_t)j->shape.rank, sizes, &made) != TN_OK)
+  if (graph_input_open(c, GRAPH_INPUT_PLAN, 1, t, (size_t)j->shape.rank, sizes, &made) != TN_OK)
     diag_rethrow(b->diag);
   ir_release(b->ir, made); /* new nodes are kept until the call ends */
   graph_input_of(c, made)->name = mem_strdup(&c->mem, j->name);

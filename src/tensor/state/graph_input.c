@@ -3,6 +3,7 @@
    observe the ir: an input is closed with its last node, a computed value dropped with its node. */
 #include "tensor/state/graph_input.h"
 
+#include "ir/core/node_device.h"
 #include "tensor/context/host_function.h"
 #include "tensor/state/state_record.h"
 
@@ -48,18 +49,20 @@ typedef struct buffer_job {
   dtype dtype;
   size_t rank;
   const node *const *dims;
-  int64_t ints[2];
+  int64_t ints[3];
+  size_t n_ints;
   const node *made;
 } buffer_job;
 
 static void make_buffer(void *arg) {
   buffer_job *j = arg;
-  j->made = ir_retain(ir_node(j->c->ir, OP_BUFFER, j->dtype, j->dims, j->rank, j->ints, 2));
+  j->made = ir_retain(ir_node(j->c->ir, OP_BUFFER, j->dtype, j->dims, j->rank, j->ints, j->n_ints));
 }
 
-tn_status graph_input_open(tn_context *c, graph_input_kind kind, dtype t, size_t rank,
-                           const node *const dims[], const node **out) {
+tn_status graph_input_open(tn_context *c, graph_input_kind kind, uint8_t device, dtype t,
+                           size_t rank, const node *const dims[], const node **out) {
   buffer_job j = {.c = c, .dtype = t, .rank = rank, .dims = dims};
+  j.n_ints = 2 + node_device_argument(device, j.ints + 2);
   *out = NULL;
   tn_status s = open_input(c, kind, &j.ints[0]);
   if (s != TN_OK) return s;

@@ -38,10 +38,10 @@ struct graph_input {
 /** The input of a BUFFER or CUSTOM node. Valid until another is opened. */
 graph_input *graph_input_of(tn_context *c, const node *n);
 
-/** A BUFFER node over a new input, retained for the caller. Under no catch: failures are set in the
-    context's diag. */
-tn_status graph_input_open(tn_context *c, graph_input_kind kind, dtype t, size_t rank,
-                           const node *const dims[], const node **out);
+/** A BUFFER node over a new input, on a device (node.device; anybody's is device 0), retained for
+   the caller. Under no catch: failures are set in the context's diag. */
+tn_status graph_input_open(tn_context *c, graph_input_kind kind, uint8_t device, dtype t,
+                           size_t rank, const node *const dims[], const node **out);
 
 /** Opens the input of a host function for CUSTOM nodes that the caller makes next; and closes it
     again if there are none. */

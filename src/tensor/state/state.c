@@ -178,10 +178,11 @@ static tn_status init_state(state_record *k, const node *init) {
   dtype t = (dtype)init->dtype;
   tn_status s = state_storage_open(c, count * dtype_bytes(t), &k->storage);
   if (s == TN_OK)
-    s = graph_input_open(c, GRAPH_INPUT_VIEW_BASE, t, init->rank, init->dims,
+    s = graph_input_open(c, GRAPH_INPUT_VIEW_BASE, init->device, t, init->rank, init->dims,
                          &k->versions.view_base);
   if (s == TN_OK)
-    s = graph_input_open(c, GRAPH_INPUT_DATA, t, init->rank, init->dims, &k->versions.committed);
+    s = graph_input_open(c, GRAPH_INPUT_DATA, init->device, t, init->rank, init->dims,
+                         &k->versions.committed);
   if (s != TN_OK) return s;
   graph_input_of(c, k->versions.committed)->state = k;
   k->versions.newest = ir_retain(k->versions.committed);
@@ -297,8 +298,8 @@ static void adopt_memory(builder *b, state_record *k, tn_buffer *memory) {
   tn_context *c = k->context;
   map image = {0};
   const node *fresh, *old = k->versions.committed;
-  if (graph_input_open(c, GRAPH_INPUT_DATA, (dtype)old->dtype, old->rank, old->dims, &fresh) !=
-      TN_OK)
+  if (graph_input_open(c, GRAPH_INPUT_DATA, old->device, (dtype)old->dtype, old->rank, old->dims,
+                       &fresh) != TN_OK)
     diag_rethrow(b->diag);
   ir_release(c->ir, fresh); /* new nodes are kept until the call ends */
   graph_input_set_memory(c, fresh, memory);
