@@ -44,6 +44,21 @@ static const char *widest_limit(void) {
   return isa_target_rows(&named) & ~isa_target_rows(&usual) ? limit : NULL;
 }
 
+/** Opens the devices beside the first one: further ones of the CPU. */
+static bool open_more(compiled *c, const device_target_desc *desc) {
+  size_t i = c->n;
+  for (size_t k = 0; k + 1 < SPREAD_DEVICES; k++) {
+    tn_device *device;
+    char name[16];
+    snprintf(name, sizeof name, "CPU:%zu", k + 1);
+    if (registry_open_device(c->tables[i], name, &device, &c->d) ||
+        device_target_find(device, desc, &c->more[i][k], &c->d))
+      return false;
+    ((device_target *)c->more[i][k])->target.hardware = small;
+  }
+  return true;
+}
+
 static bool open_target(compiled *c, const char *on, const device_target_desc *desc,
                         const char *name) {
   size_t i = c->n;
@@ -59,6 +74,10 @@ static bool open_target(compiled *c, const char *on, const device_target_desc *d
     return false;
   }
   ((device_target *)c->targets[i])->target.hardware = small;
+  if (!open_more(c, strcmp(on, "CPU") ? NULL : desc)) {
+    registry_close(c->tables[i]);
+    return false;
+  }
   c->names[i] = name;
   c->n++;
   return true;
@@ -172,7 +191,9 @@ static void give_input(bound *x, size_t i) {
   const graph_buffer *from = &x->g->buffers.at[i];
   size_t number = executable_input(x->p, from->n->ints[0], from->n->ints[1]);
   if (number == SIZE_MAX) return;
-  if (!fine(x, buffer_open(x->device, from->array.bytes + 1, &x->inputs[i], x->d))) return;
+  if (!fine(x, buffer_open(executable_device_of(x->p, number), from->array.bytes + 1, &x->inputs[i],
+                           x->d)))
+    return;
   tn_span span = {0};
   if (fine(x, buffer_span(x->inputs[i], &span, x->d)))
     fine(x, span_write(&span, DT_U8, DT_U8, from->array.data, from->array.bytes, x->d));
@@ -269,6 +290,8 @@ static void check_with(compiled *c, size_t i, const graph *g, void *const want[]
                                 .roots = g->roots,
                                 .n_roots = g->n_roots,
                                 .target = c->targets[i],
+                                .more = c->more[i],
+                                .n_more = SPREAD_DEVICES - 1,
                                 .math = g->math,
                                 .may_overwrite = graph_may_overwrite,
                                 .host = {.call = call_host, .user = (void *)g}};

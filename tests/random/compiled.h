@@ -6,6 +6,7 @@
 #define TENON_TESTS_RANDOM_COMPILED_H
 
 #include "check.h"
+#include "spread.h"
 
 #include "compile/disk_cache.h"
 #include "device/registry/device_registry.h"
@@ -18,9 +19,10 @@ typedef struct compiled {
   const char *names[COMPILERS];
   registry *tables[COMPILERS];
   const struct device_target *targets[COMPILERS];
-  size_t n;         /* number of compilers */
-  size_t kernels;   /* kernels compiled so far */
-  double compiling; /* seconds */
+  const struct device_target *more[COMPILERS][SPREAD_DEVICES - 1]; /* of devices 1 … */
+  size_t n;                                                        /* number of compilers */
+  size_t kernels;                                                  /* kernels compiled so far */
+  double compiling;                                                /* seconds */
   arena arena;
   const char *folder; /* folder of the disk cache */
   disk_cache *disk;

@@ -376,6 +376,7 @@ static const double *find_bound(expecting *x, const node *n) {
   if (op_is_movement((op)n->op)) return movement_bound(x, n);
   if (n->op == OP_REDUCE) return reduce_bound(x, n);
   if (n->op == OP_SET) return set_bound(x, n);
+  if (n->op == OP_TO) return bound_of(x, n->src[0]);
   if (n->op == OP_RESULT) return result_bound(x, n);
   if (n->op == OP_PICK) return bound_of(x, n->src[graph_size(x->g, n->src[0]) ? 1 : 2]);
   bool unknown =

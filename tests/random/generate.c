@@ -11,6 +11,7 @@
 #include "ir/text/print.h"
 #include "ir/verify/kernel_signature.h"
 #include "random.h"
+#include "spread.h"
 #include "support/tensor_concat.h"
 
 #include <string.h>
@@ -1283,6 +1284,8 @@ static void add_items(maker *m) {
 
 /* The graph. */
 
+enum { SPREAD_EVERY = 8 }; /* graphs over several devices */
+
 static void make_sizes(maker *m) {
   int64_t n = rng_between(&m->r, 1, 9), min = rng_between(&m->r, 1, n);
   if (m->zeros && rng_chance(&m->r, 40)) n = min = 0;
@@ -1366,4 +1369,5 @@ void generate(graph *g, uint64_t seed) {
   const node *last = last_value(&m, seed);
   if (fits(&m, last)) keep(&m, last);
   choose_roots(&m);
+  if (seed % SPREAD_EVERY == 3) spread(g, &m.r);
 }
