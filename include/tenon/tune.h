@@ -52,14 +52,15 @@ typedef struct tn_tune_desc {
   { sizeof(tn_tune_desc), 0, NULL, NULL }
 
 /** Tunes the variant that a binding's runs take, for its present inputs and the context's threads.
-    The plan or model was made with `tunable`, and has no states and no host functions; the binding
-    carries no outputs over (tn_binding_carry): else TN_ERR_UNSUPPORTED. Each measurement is
-   appended to the context's file of tuned schedules (tn_open_desc.tuned), so that a process that
-   was killed loses none of them, and a later call goes on; schedules that are kept are used by the
-   binding's next runs and by all later compilations of such kernels ("Tuned schedules" in
-   docs/library.md). They are kept if runs with these inputs and threads are faster with them in 8
-   of 10 rounds; other plans, inputs and numbers of threads use them unmeasured. `desc` NULL: INIT;
-   `result` NULL: none. The message of a failure is the binding's; schedules that were kept stay. */
+    The plan or model was made with `tunable`, and has no states, no host functions and no tensors
+   on other devices than the context's; the binding carries no outputs over (tn_binding_carry): else
+   TN_ERR_UNSUPPORTED. Each measurement is appended to the context's file of tuned schedules
+   (tn_open_desc.tuned), so that a process that was killed loses none of them, and a later call goes
+   on; schedules that are kept are used by the binding's next runs and by all later compilations of
+   such kernels ("Tuned schedules" in docs/library.md). They are kept if runs with these inputs and
+   threads are faster with them in 8 of 10 rounds; other plans, inputs and numbers of threads use
+   them unmeasured. `desc` NULL: INIT; `result` NULL: none. The message of a failure is the
+   binding's; schedules that were kept stay. */
 TN_API tn_status tn_tune(tn_binding *binding, const tn_tune_desc *desc, tn_tuning *result);
 
 #ifdef __cplusplus

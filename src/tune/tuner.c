@@ -336,6 +336,9 @@ static void check_plan(tuner *t) {
   const tn_plan *p = b->plan;
   if (!p->template.ir || p->is_interpreted)
     diag_raise(t->diag, TN_ERR_ARGUMENT, "the model or plan was not made to be tunable");
+  for (size_t i = 0; i < p->template.order.n; i++)
+    if (p->template.order.at[i]->device > 1)
+      diag_raise(t->diag, TN_ERR_UNSUPPORTED, "a plan over several devices cannot be tuned");
   if (p->n_states || p->template.has_host_calls)
     diag_raise(t->diag, TN_ERR_UNSUPPORTED, "a plan with %s cannot be tuned",
                p->n_states ? "states" : "functions of the host");

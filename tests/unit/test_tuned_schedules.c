@@ -719,6 +719,21 @@ static void states_are_refused(void **state) {
   check_ok(c, tn_close(c));
 }
 
+static void plans_over_devices_are_refused(void **state) {
+  fixture *f = *state;
+  tn_context *c = open_with(f, f->tuned);
+  tn_tensor *out = tn_exp(tn_to(tn_input(c, "x", tn_shape(4), TN_F32), "CPU:1"));
+  tn_plan_desc desc = TN_PLAN_DESC_INIT;
+  tn_plan *plan;
+  tn_binding *b;
+  desc.tunable = true;
+  check_ok(c, tn_plan_compile(c, &out, 1, &desc, &plan));
+  check_ok(c, tn_plan_bind(plan, &b));
+  assert_int_equal(tn_tune(b, NULL, NULL), TN_ERR_UNSUPPORTED);
+  check_text(tn_binding_message(b), "a plan over several devices cannot be tuned");
+  check_ok(c, tn_close(c));
+}
+
 /** A cache that grows by a row in each run: the sizes of the next run are others. */
 static tn_binding *bind_growing_cache(tn_context *c) {
   static float rows[150 * 8], row[8];
@@ -830,6 +845,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(the_store_lies_in_the_cache, set_up, tear_down),
       cmocka_unit_test_setup_teardown(exhausted_memory_is_a_failure, set_up, tear_down),
       cmocka_unit_test_setup_teardown(states_are_refused, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(plans_over_devices_are_refused, set_up, tear_down),
       cmocka_unit_test_setup_teardown(carried_outputs_are_refused, set_up, tear_down),
       cmocka_unit_test_setup_teardown(bad_requests_are_refused, set_up, tear_down),
       cmocka_unit_test_setup_teardown(late_plans_are_checked, set_up, tear_down),
