@@ -586,6 +586,30 @@ TN_API void tn_scan(tn_context *context, const tn_scan_desc *desc, tn_tensor *co
                     size_t n_states, tn_tensor *const xs[], size_t n_xs, tn_tensor *out[],
                     size_t n_ys);
 
+/* ---- Collectives ----
+
+   The `n` tensors of x are each on a device of their own (tn_to), and out[i] is on the device of
+   x[i]; what is anybody's counts as on the context's own device. Devices send to the next one of
+   the list, the last one to the first, all at once, so each sends about as many bytes for any n.
+   Operands are promoted to one type. Every out[i] is set, to an invalid tensor on failure:
+   TN_ERR_ARGUMENT for n = 0, TN_ERR_SHAPE where shapes differ. For devices of several processes see
+   tenon/group.h. */
+
+/** Combine the tensors, of one shape, elementwise: all of out are the same. Elements are divided
+   into n parts, and part i is combined from x[i + 1] on around the list, each result rounded to the
+   type. TN_ERR_ARGUMENT for TN_REDUCTION_NONE. */
+TN_API void tn_all_reduce(tn_context *context, tn_tensor *const x[], size_t n,
+                          tn_reduction reduction, tn_tensor *out[]);
+
+/** Concatenate the tensors along an axis, as tn_concat: all of out are the same. */
+TN_API void tn_all_gather(tn_context *context, tn_tensor *const x[], size_t n, int axis,
+                          tn_tensor *out[]);
+
+/** Combine the tensors as tn_all_reduce does, and give out[i] part i of n along an axis: from
+    size * i / n on, up to size * (i + 1) / n. */
+TN_API void tn_reduce_scatter(tn_context *context, tn_tensor *const x[], size_t n,
+                              tn_reduction reduction, int axis, tn_tensor *out[]);
+
 #ifdef __cplusplus
 }
 #endif

@@ -271,6 +271,158 @@ static void batches_are_divided(void **state) {
   on_all_sets(check_training);
 }
 
+/* Training: the columns of a layer's weights, and the rows of the next one's, on several devices.
+ */
+
+enum { HIDDEN = 6, WEIGHTS = HIDDEN * (IN + OUT) };
+
+/** The weights of both layers on a device: its columns of the first, and its rows of the second. */
+typedef struct layers {
+  tn_tensor *first, *second;
+} layers;
+
+static layers layers_on(tn_context *c, const char *device, size_t begin, size_t end) {
+  float first[IN * HIDDEN], second[HIDDEN * OUT];
+  for (int i = 0; i < IN * HIDDEN; i++) first[i] = (float)(i * 5 % 13 - 6) / 8;
+  for (int i = 0; i < HIDDEN * OUT; i++) second[i] = (float)(i * 3 % 7 - 3) / 8;
+  tn_tensor *columns = tn_from_host(c, tn_shape(IN, HIDDEN), TN_F32, first, sizeof first);
+  tn_tensor *rows = tn_from_host(c, tn_shape(HIDDEN, OUT), TN_F32, second, sizeof second);
+  columns = tn_slice(columns, 1, (tn_dim)begin, (tn_dim)end, 1);
+  rows = tn_slice(rows, 0, (tn_dim)begin, (tn_dim)end, 1);
+  return (layers){tn_state(tn_to(columns, device)), tn_state(tn_to(rows, device))};
+}
+
+/** A step for the part of both layers on a device, by the gradient of the result. */
+static void step_layers(tn_context *c, layers w, tn_tensor *x, tn_tensor *hidden, tn_tensor *d) {
+  tn_tensor *rate = tn_num(c, -0.02), *back = tn_matmul(d, tn_swapaxes(w.second, 0, 1));
+  back = tn_where(tn_gt(hidden, tn_num(c, 0)), back, tn_num(c, 0));
+  tn_tensor *first = tn_matmul(tn_swapaxes(x, 0, 1), back);
+  tn_tensor *second = tn_matmul(tn_swapaxes(hidden, 0, 1), d);
+  tn_assign(w.first, tn_add(w.first, tn_mul(first, rate)));
+  tn_assign(w.second, tn_add(w.second, tn_mul(second, rate)));
+}
+
+/** Trains layers that are divided among devices; gives the losses, and the weights put together. */
+static void train_layers(tn_context *c, const device_set *s, float losses[], float weights[]) {
+  float x[ROWS * IN], y[ROWS * OUT];
+  for (int i = 0; i < ROWS * IN; i++) x[i] = (float)(i * 7 % 11 - 5) / 4;
+  for (int i = 0; i < ROWS * OUT; i++) y[i] = (float)(i % 5 - 2);
+  layers w[3];
+  tn_tensor *hidden[3], *part[3], *result[3], *loss = NULL, *first[3], *second[3];
+  for (size_t i = 0; i < s->n; i++)
+    w[i] = layers_on(c, s->at[i], HIDDEN * i / s->n, HIDDEN * (i + 1) / s->n);
+  tn_scope_begin(c);
+  tn_tensor *in = tn_input(c, "x", tn_shape(ROWS, IN), TN_F32);
+  tn_tensor *wanted = tn_input(c, "y", tn_shape(ROWS, OUT), TN_F32);
+  for (size_t i = 0; i < s->n; i++) {
+    hidden[i] = tn_relu(tn_matmul(tn_to(in, s->at[i]), w[i].first));
+    part[i] = tn_matmul(hidden[i], w[i].second);
+  }
+  tn_all_reduce(c, part, s->n, TN_REDUCTION_ADD, result);
+  for (size_t i = 0; i < s->n; i++) {
+    tn_tensor *d = tn_sub(result[i], tn_to(wanted, s->at[i]));
+    if (!i) loss = tn_sum(tn_mul(d, d), TN_ALL, false);
+    step_layers(c, w[i], tn_to(in, s->at[i]), hidden[i], d);
+  }
+  tn_binding *b = bind_compiled(c, &loss, 1, NULL);
+  check_bound(b, tn_binding_input(b, "x", tn_shape(ROWS, IN), TN_F32, x, sizeof x));
+  check_bound(b, tn_binding_input(b, "y", tn_shape(ROWS, OUT), TN_F32, y, sizeof y));
+  for (int step = 0; step < STEPS; step++) {
+    check_bound(b, tn_binding_run(b));
+    check_bound(b, tn_binding_read(b, "0", TN_F32, &losses[step], sizeof losses[step]));
+  }
+  tn_scope_end(c);
+  tn_binding_free(b);
+  for (size_t i = 0; i < s->n; i++) {
+    first[i] = tn_to(w[i].first, s->at[0]);
+    second[i] = tn_to(w[i].second, s->at[0]);
+  }
+  enum { N_FIRST = IN * HIDDEN, N_SECOND = HIDDEN * OUT };
+  check_ok(c, tn_read(tn_concat(first, s->n, 1), TN_F32, weights, N_FIRST * sizeof *weights));
+  check_ok(c, tn_read(tn_concat(second, s->n, 0), TN_F32, weights + N_FIRST,
+                      N_SECOND * sizeof *weights));
+}
+
+static void check_divided_layers(tn_context *c, const device_set *s) {
+  float losses[2][STEPS], weights[2][WEIGHTS];
+  train_layers(c, &(device_set){1, {s->at[0]}}, losses[0], weights[0]);
+  train_layers(c, s, losses[1], weights[1]);
+  assert_true(losses[0][STEPS - 1] < 0.9f * losses[0][0]);
+  for (int i = 0; i < STEPS; i++) assert_true(fabsf(losses[1][i] / losses[0][i] - 1) < 1e-5f);
+  for (int i = 0; i < WEIGHTS; i++) assert_true(fabsf(weights[1][i] - weights[0][i]) < 1e-5f);
+}
+
+static void layers_are_divided(void **state) {
+  (void)state;
+  on_all_sets(check_divided_layers);
+}
+
+/* Collectives. */
+
+static void check_collectives(tn_context *c, const device_set *s) {
+  enum { A = 5, B = 7 };
+  tn_tensor *x[3], *sum[3], *most[3], *all[3], *parts[3];
+  int32_t in[3][A][B], got[3 * A * B];
+  for (size_t i = 0; i < s->n; i++) {
+    for (int k = 0; k < A * B; k++) in[i][k / B][k % B] = k * 13 % 17 - (int)i * k % 5;
+    x[i] = tn_to(tn_from_host(c, tn_shape(A, B), TN_I32, in[i], sizeof in[i]), s->at[i]);
+  }
+  tn_all_reduce(c, x, s->n, TN_REDUCTION_ADD, sum);
+  tn_all_reduce(c, x, s->n, TN_REDUCTION_MAX, most);
+  tn_all_gather(c, x, s->n, 0, all);
+  tn_reduce_scatter(c, x, s->n, TN_REDUCTION_ADD, 1, parts);
+  for (size_t i = 0; i < s->n; i++) {
+    tn_tensor *const out[] = {sum[i], most[i], all[i], parts[i]};
+    for (int k = 0; k < 4; k++) assert_string_equal(tn_device_of(out[k]), s->at[i]);
+    check_ok(c, tn_read(sum[i], TN_I32, got, sizeof in[0]));
+    int32_t sums[A][B], extremes[A][B];
+    for (int k = 0; k < A * B; k++) {
+      int32_t total = 0, extreme = INT32_MIN;
+      for (size_t d = 0; d < s->n; d++) {
+        int32_t v = in[d][k / B][k % B];
+        total += v;
+        extreme = v > extreme ? v : extreme;
+      }
+      sums[k / B][k % B] = total;
+      extremes[k / B][k % B] = extreme;
+    }
+    assert_memory_equal(got, sums, sizeof sums);
+    check_ok(c, tn_read(most[i], TN_I32, got, sizeof in[0]));
+    assert_memory_equal(got, extremes, sizeof extremes);
+    check_ok(c, tn_read(all[i], TN_I32, got, s->n * sizeof in[0]));
+    assert_memory_equal(got, in, s->n * sizeof in[0]);
+    size_t first = B * i / s->n, end = B * (i + 1) / s->n, columns = end - first;
+    assert_int_equal(tn_type_of(parts[i]).shape.size[1], columns);
+    check_ok(c, tn_read(parts[i], TN_I32, got, A * columns * sizeof *got));
+    for (size_t k = 0; k < A * columns; k++)
+      assert_int_equal(got[k], sums[k / columns][first + k % columns]);
+  }
+  tn_tensor *one = tn_to(tn_int(c, 3), s->at[0]), *same[1];
+  tn_all_reduce(c, &one, 1, TN_REDUCTION_MUL, same);
+  check_ok(c, tn_read(same[0], TN_I32, got, 4));
+  assert_int_equal(got[0], 3);
+}
+
+static void lists_are_reduced_and_gathered(void **state) {
+  (void)state;
+  on_all_sets(check_collectives);
+}
+
+static void wrong_collectives_are_refused(void **state) {
+  (void)state;
+  tn_context *c = open_set(&sets[0]);
+  tn_tensor *x[] = {floats(c, FLOATS(1, 2)), tn_to(floats(c, FLOATS(1, 2, 3)), "CPU:1")}, *out[2];
+  tn_all_reduce(c, x, 2, TN_REDUCTION_ADD, out);
+  assert_null(tn_device_of(out[0]));
+  check_text(tn_message(c), "operand 2 has shape 3 and operand 1 has shape 2");
+  x[1] = x[0];
+  tn_all_reduce(c, x, 2, TN_REDUCTION_NONE, out);
+  check_text(tn_message(c), "combines nothing");
+  tn_reduce_scatter(c, x, 1, TN_REDUCTION_ADD, 1, out);
+  assert_int_equal(tn_realize(c, out, 1), TN_ERR_SHAPE);
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
 /* Other steps on a second device: states that the host writes, loops, host functions, computed
    sizes. */
 
@@ -586,6 +738,9 @@ int main(void) {
       cmocka_unit_test(tensors_bounce),
       cmocka_unit_test(products_are_split),
       cmocka_unit_test(batches_are_divided),
+      cmocka_unit_test(layers_are_divided),
+      cmocka_unit_test(lists_are_reduced_and_gathered),
+      cmocka_unit_test(wrong_collectives_are_refused),
       cmocka_unit_test(states_are_on_devices),
       cmocka_unit_test(loops_run_on_a_device),
       cmocka_unit_test(host_functions_run_beside_copies),

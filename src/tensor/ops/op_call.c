@@ -18,12 +18,13 @@ typedef struct call {
   state_record *state;   /* state of which the results are movements, or NULL */
   value *out;            /* results, in the arena */
   size_t n_out;
+  bool is_across; /* operands may be on different devices */
 } call;
 
 /** Refuses operands on different devices. */
 static void check_devices(const call *k, const value in[]) {
   size_t first = SIZE_MAX;
-  for (size_t i = 0; i < k->n; i++) {
+  for (size_t i = 0; i < k->n && !k->is_across; i++) {
     if (!in[i].node || !in[i].node->device) continue;
     if (first == SIZE_MAX) first = i;
     if (in[i].node->device != in[first].node->device)
@@ -95,6 +96,14 @@ void op_call_many(tn_context *c, const char *op, tn_tensor *const in[], size_t n
   for (size_t i = 0; out && i < n_out; i++) out[i] = call_busy_tensor(c);
   call k = {.c = c, .in = in, .n = n, .optional = optional, .many = build_many, .n_out = n_out};
   k.options = options;
+  if (context_acquire(c) == TN_OK) run_call(&k, op, out);
+}
+
+void op_call_across(tn_context *c, const char *op, tn_tensor *const in[], size_t n,
+                    op_build_many_fn build_many, const void *options, tn_tensor *out[]) {
+  for (size_t i = 0; out && i < n; i++) out[i] = call_busy_tensor(c);
+  call k = {.c = c, .in = in, .n = n, .many = build_many, .options = options, .n_out = n};
+  k.is_across = true;
   if (context_acquire(c) == TN_OK) run_call(&k, op, out);
 }
 

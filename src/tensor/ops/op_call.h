@@ -26,6 +26,10 @@ void op_call_many(tn_context *context, const char *op, tn_tensor *const in[], si
                   uint64_t optional, op_build_many_fn build, const void *options, tn_tensor *out[],
                   size_t n_out);
 
+/** As op_call_many, for as many results as operands, which may be on different devices. */
+void op_call_across(tn_context *context, const char *op, tn_tensor *const in[], size_t n,
+                    op_build_many_fn build_many, const void *options, tn_tensor *out[]);
+
 /** Movements: as op_call and op_call_many with the one operand x. Where x is a state or a movement
     of one, so are the results: `build` runs on x's node over the state's view base, and reads of
     the results substitute the newest version for that. `build` uses nothing of its operand but type
