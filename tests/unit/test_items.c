@@ -525,6 +525,29 @@ static int open_ref(void **state) {
 #define WITH_REF(test) \
   { #test " on REF", test, open_ref, close_context, NULL }
 
+static void count_scans(void *user, const tn_trace_span *span) {
+  int *n = user;
+  *n += strstr(span->name, "scan") != NULL;
+}
+
+/** Realising positions computes the sums of their mask once: for their number, and for them. */
+static void sums_of_a_selection_are_computed_once(void **state) {
+  (void)state;
+  enum { LENGTH = 40000, EACH = 7 };
+  int n_scans = 0;
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.tracer = (tn_tracer){count_scans, &n_scans, NULL};
+  tn_context *c = tn_open(&d);
+  tn_tensor *x = tn_mod(tn_arange(c, 0, LENGTH, 1, TN_I64), tn_num(c, EACH));
+  tn_tensor *at = tn_nonzero(tn_eq(x, tn_num(c, 0)));
+  static int64_t got[LENGTH / EACH + 1];
+  enum { FOUND = sizeof got / sizeof *got };
+  check_ok(c, tn_read(at, TN_I64, got, sizeof got));
+  for (int64_t i = 0; i < FOUND; i++) assert_int_equal(got[i], i * EACH);
+  assert_int_equal(n_scans, 2); /* within blocks, and of their sums */
+  check_ok(c, tn_close(c));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH(sizes_follow_from_elements),
@@ -540,6 +563,7 @@ int main(void) {
       WITH(equal_sizes_are_realised),
       WITH(memory_may_be_too_small),
       WITH(computed_sizes_are_carried),
+      cmocka_unit_test(sums_of_a_selection_are_computed_once),
       cmocka_unit_test(want_of_memory_is_survived),
       cmocka_unit_test(plans_are_found_on_disk),
       WITH_REF(sizes_follow_from_elements),

@@ -1,4 +1,6 @@
-/* Implements the evaluation of ITEMs, in the order in which they depend on each other. */
+/* Implements the evaluation of ITEMs, in the order in which they depend on each other. Reductions,
+   scans and scatters that an element depends on and the rest of the graph reads too are evaluated
+   with it, so that they are computed once. */
 #include "tensor/eval/evaluate_items.h"
 
 #include "device/memory/buffer.h"
@@ -16,6 +18,7 @@
 typedef struct listed_element {
   const node *element;
   const guard *guard; /* NULL: there are no PICKs */
+  node_list shared;   /* values that it depends on, and others too */
 } listed_element;
 
 typedef struct listing {
@@ -49,18 +52,61 @@ static map guards_of_nodes(const listing *l, const node_list *order) {
   return guards;
 }
 
+/** The nodes of a graph that are part of a loop, or come after one. */
+static map nodes_of_loops(arena *a, const node_list *order) {
+  map found = {0};
+  for (size_t i = 0; i < order->n; i++) {
+    const node *n = order->at[i];
+    bool is_found = n->op == OP_RANGE || n->op == OP_CARRY;
+    for (size_t k = 0; k < n->n_src && !is_found; k++) is_found = map_has(&found, n->src[k]);
+    if (is_found) map_set(a, &found, n, (void *)n);
+  }
+  return found;
+}
+
+/** The values that an element depends on and other nodes of the graph read too, if they take more
+    than a pass over their operands to compute anew. */
+static node_list shared_values(listing *l, const node_list *order, const map *loops,
+                               const node *element) {
+  tn_context *c = l->v->c;
+  arena *a = &c->arena;
+  node_list below = topo_sort(a, &element, 1, is_unknown, c), shared = {0};
+  map is_below = {0}, seen = {0};
+  for (size_t i = 0; i < below.n; i++) map_set(a, &is_below, below.at[i], (void *)element);
+  for (size_t i = 0; i < order->n; i++) {
+    const node *n = order->at[i];
+    if (n->op == OP_ITEM || map_has(&is_below, n) || computed_value_of(c, n)) continue;
+    for (size_t k = 0; k < n->n_src; k++) {
+      const node *x = n->src[k];
+      bool is_long = x->op == OP_REDUCE || x->op == OP_SCAN || x->op == OP_SCATTER;
+      if (!is_long || !map_has(&is_below, x) || map_has(&seen, x) || map_has(loops, x) ||
+          computed_value_of(c, x))
+        continue;
+      map_set(a, &seen, x, (void *)x);
+      vec_push(a, &shared, x);
+    }
+  }
+  return shared;
+}
+
+static void retain_for_run(evaluated_items *v, const node *n) {
+  vec_push(&v->c->arena, &v->elements, n);
+  ir_retain(n);
+}
+
 static void list_elements(void *arg) {
   listing *l = arg;
   tn_context *c = l->v->c;
   node_list order = topo_sort(&c->arena, l->roots, l->n, is_unknown, c);
-  map guards = guards_of_nodes(l, &order);
+  map guards = guards_of_nodes(l, &order), loops = nodes_of_loops(&c->arena, &order);
   for (size_t i = 0; i < order.n; i++) {
     if (order.at[i]->op != OP_ITEM) continue;
     const node *element = ir_item_element(c->ir, order.at[i]);
     if (computed_value_of(c, element)) continue;
-    vec_push(&c->arena, &l->v->elements, element);
-    vec_push(&c->arena, &l->all, (listed_element){element, map_get(&guards, order.at[i])});
-    ir_retain(element);
+    node_list shared = shared_values(l, &order, &loops, element);
+    retain_for_run(l->v, element);
+    for (size_t k = 0; k < shared.n; k++) retain_for_run(l->v, shared.at[k]);
+    vec_push(&c->arena, &l->all, (listed_element){element, map_get(&guards, order.at[i]), shared});
   }
 }
 
@@ -76,13 +122,34 @@ static void test_guard(void *arg) {
   }
 }
 
-static tn_status evaluate_element(tn_context *c, const node *element) {
-  const node *slot = ir_retain(element);
-  evaluation_request r = {.kind = EVALUATE_VALUE, .slot = &slot, .optional = true};
-  evaluation_outcome o;
-  do o = evaluate(c, &r, 1);
-  while (o == EVALUATION_OVERTAKEN);
-  ir_release(c->ir, slot);
+typedef struct element_requests {
+  tn_context *c;
+  const listed_element *of;
+  const node **slots; /* each with a reference */
+  evaluation_request *at;
+  size_t n; /* slots that are filled */
+} element_requests;
+
+static void make_requests(void *arg) {
+  element_requests *r = arg;
+  size_t n = r->of->shared.n + 1;
+  r->slots = arena_alloc(&r->c->arena, n * sizeof *r->slots);
+  r->at = arena_calloc(&r->c->arena, n, sizeof *r->at);
+  for (; r->n < n; r->n++) {
+    r->slots[r->n] = ir_retain(r->n ? r->of->shared.at[r->n - 1] : r->of->element);
+    r->at[r->n] =
+        (evaluation_request){.kind = EVALUATE_VALUE, .slot = &r->slots[r->n], .optional = true};
+  }
+}
+
+static tn_status evaluate_element(tn_context *c, const listed_element *e) {
+  element_requests r = {.c = c, .of = e};
+  evaluation_outcome o = EVALUATION_FAILED;
+  if (diag_catch(&c->diag, make_requests, &r) == TN_OK) {
+    do o = evaluate(c, r.at, r.n);
+    while (o == EVALUATION_OVERTAKEN);
+  }
+  for (size_t i = 0; i < r.n; i++) ir_release(c->ir, r.slots[i]);
   return o == EVALUATION_DONE ? TN_OK : c->diag.status;
 }
 
@@ -93,7 +160,7 @@ tn_status evaluated_items_open(evaluated_items *v, const node *const roots[], si
   tn_status s = diag_catch(&c->diag, list_elements, &l);
   for (; l.at < l.all.n && s == TN_OK; l.at++) {
     s = diag_catch(&c->diag, test_guard, &l);
-    if (s == TN_OK && l.is_needed) s = evaluate_element(c, l.all.at[l.at].element);
+    if (s == TN_OK && l.is_needed) s = evaluate_element(c, &l.all.at[l.at]);
   }
   return s;
 }

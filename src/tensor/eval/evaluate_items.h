@@ -6,7 +6,7 @@
 #include "base/vec.h"
 #include "tensor/context/context.h"
 
-/** The elements of ITEMs, retained so that their values stay known. */
+/** The elements of ITEMs, and values that they share, retained so that they stay known. */
 typedef struct evaluated_items {
   tn_context *c;
   VEC(const node *) elements;
