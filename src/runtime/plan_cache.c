@@ -118,11 +118,14 @@ static bool launches_fit_kernels(const executable *p, arena *a) {
   return fits;
 }
 
-/** Finds the programs of a device among those of the caches; false if one is not there. */
+/** Finds the programs of a device among those of the caches, which may be of an alternative of the
+    executable's own target; false if one is not there. */
 static bool find_for_device(plan_load *f, program_record records[], size_t n, size_t device) {
   executable *p = f->p;
-  const compile_options o = {
-      .target = p->targets[device], .math = f->r->math, .disk = f->r->disk, .tuned = f->r->tuned};
+  const compile_options o = {.target = executable_request_target(f->r, device),
+                             .math = f->r->math,
+                             .disk = f->r->disk,
+                             .tuned = f->r->tuned};
   program_record *own = arena_calloc(f->work, n + 1, sizeof *own);
   tn_program **found = arena_calloc(f->work, n + 1, sizeof *found);
   size_t n_own = 0, at = 0;
