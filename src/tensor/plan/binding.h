@@ -176,8 +176,8 @@ tn_status binding_copy_output(tn_binding *b, size_t output, dtype to, void *data
 /** The memory that runs need (tn_binding_memory). */
 tn_status binding_memory(tn_binding *b, tn_memory *m);
 
-/** Reserves the memory of an output that does not overwrite what an input takes over. */
-tn_status binding_reserve_output(tn_binding *b, size_t i);
+/** Reserves memory on a device for an output, which does not overwrite what an input takes over. */
+tn_status binding_reserve_output(tn_binding *b, size_t i, tn_device *v);
 
 /** Computes the outputs of an interpreted plan, and their sizes that runs compute; inputs and other
     sizes are known. */

@@ -83,7 +83,7 @@ static void write_output(const interpretation *j, size_t i) {
   diag *d = &j->b->diag;
   tn_span span;
   take_sizes(o, &j->b->plan->ports.outputs[i], x, d);
-  if (binding_reserve_output(j->b, i) != TN_OK) diag_rethrow(d);
+  if (binding_reserve_output(j->b, i, j->b->context->device) != TN_OK) diag_rethrow(d);
   if (!o->count) return;
   if (buffer_span(o->memory, &span, d) != TN_OK) diag_rethrow(d);
   if (span_write(&span, x->dtype, x->dtype, x->data, (size_t)o->count, d) != TN_OK) diag_rethrow(d);

@@ -89,9 +89,9 @@ static tn_status choose_variant(tn_binding *b) { return explained(b, binding_cho
 
 /* Memory. */
 
-/** Reserves memory on the device of a buffer of the executable. */
-static tn_status reserve_buffer(tn_binding *b, size_t like, tn_buffer **slot, uint64_t bytes) {
-  return buffer_reserve(executable_device_of(b->variant->executable, like), slot, bytes, &b->diag);
+/** The device of a buffer of the executable. */
+static tn_device *device_of(const tn_binding *b, size_t buffer) {
+  return executable_device_of(b->variant->executable, buffer);
 }
 
 /** Imports the caller's memory if its type agrees and the device can use it. */
@@ -116,7 +116,8 @@ static tn_status place_input(tn_binding *b, size_t i) {
   if (!memory) {
     tn_span span;
     int64_t begin = clock_now_ns();
-    s = reserve_buffer(b, buffer, &in->copy, in->count * dtype_bytes(p->dtype));
+    s = buffer_reserve(device_of(b, buffer), &in->copy, in->count * dtype_bytes(p->dtype),
+                       &b->diag);
     if (s != TN_OK) return diag_prefix(&b->diag, "input %s", p->name);
     s = buffer_span(in->copy, &span, &b->diag);
     if (s == TN_OK)
@@ -165,7 +166,7 @@ static bool is_placed_late(const tn_binding *b, size_t i) {
   return executable_buffer_at(e, b->variant->outputs[i].buffer)->segment;
 }
 
-tn_status binding_reserve_output(tn_binding *b, size_t i) {
+tn_status binding_reserve_output(tn_binding *b, size_t i, tn_device *v) {
   bound_output *o = &b->outputs[i];
   const plan_port *p = &b->plan->ports.outputs[i];
   if (is_carried(b, o->memory)) {
@@ -173,14 +174,13 @@ tn_status binding_reserve_output(tn_binding *b, size_t i) {
     o->memory = o->previous;
     o->previous = m;
   }
-  tn_status s = reserve_buffer(b, b->variant->outputs[i].buffer, &o->memory,
-                               o->count * dtype_bytes(p->dtype));
+  tn_status s = buffer_reserve(v, &o->memory, o->count * dtype_bytes(p->dtype), &b->diag);
   return s == TN_OK ? s : diag_prefix(&b->diag, "output %s", p->name);
 }
 
 static tn_status place_output(tn_binding *b, size_t i) {
   const variant_port *v = &b->variant->outputs[i];
-  tn_status s = binding_reserve_output(b, i);
+  tn_status s = binding_reserve_output(b, i, device_of(b, v->buffer));
   if (s != TN_OK || v->is_shared) return s;
   return execution_set_buffer(b->execution, v->buffer, b->outputs[i].memory, &b->diag);
 }
@@ -213,7 +213,8 @@ static tn_status place_state(tn_binding *b, size_t i) {
   state_storage *t = b->plan->states[i].storage;
   bool is_in_spare = p->out != SIZE_MAX && !p->is_in_place;
   tn_status s = p->is_overwritten && b->turns[i].is_copy_on_write ? copy_state(b, i) : TN_OK;
-  if (s == TN_OK && is_in_spare) s = reserve_buffer(b, p->out, &b->spares[i], t->bytes);
+  if (s == TN_OK && is_in_spare)
+    s = buffer_reserve(device_of(b, p->out), &b->spares[i], t->bytes, &b->diag);
   if (s == TN_OK && p->in != SIZE_MAX)
     s = execution_set_buffer(b->execution, p->in, t->memory, &b->diag);
   if (s != TN_OK || !is_in_spare) return s;
