@@ -290,7 +290,8 @@ class CommandLine(Case):
         self.assertEqual(set(re.findall(r"\b[A-Z]+_[A-Z_]+\b", tenon("help").stdout)),
                          {"TENON_DEVICE", "TENON_BACKEND", "TENON_THREADS", "TENON_PAIR", "TENON_CPU",
                           "TENON_MATH", "TENON_DUMP", "TENON_CC", "TENON_LLVM", "TENON_NVRTC",
-                          "TENON_CACHE", "TENON_TUNED", "LD_LIBRARY_PATH", "XDG_CACHE_HOME",
+                          "TENON_CACHE", "TENON_TUNED", "TENON_MEMORY", "TENON_COMPILE_SECONDS",
+                          "LD_LIBRARY_PATH", "XDG_CACHE_HOME",
                           "NO_COLOR"})
         said = tenon("help").stdout.split("environment:")[1]
         self.assertLessEqual({"CC", "HOME", "PATH", "TERM"}, set(re.findall(r"\b[A-Z]+\b", said)))
