@@ -539,7 +539,7 @@ static void view_body(void *arg) {
   build_state *m = arg;
   open_devices(m);
   schedule_graph(m);
-  schedule_view_fill(m->request->view, m->schedule, &m->kernels, m->program_of,
+  schedule_view_fill(m->request->view, m->schedule, &m->kernels, m->program_of, m->p->targets,
                      m->request->n_watched);
 }
 

@@ -90,10 +90,14 @@ static void place_buffers(schedule_view *v, const schedule *s) {
 }
 
 void schedule_view_fill(schedule_view *v, const schedule *s, const node_list *kernels,
-                        const map programs[], size_t n_watched) {
+                        const map programs[], const device_target *const targets[],
+                        size_t n_watched) {
   v->has_offsets = true;
   for (size_t i = 0; i < kernels->n; i++) add_kernel(v, kernels->at[i]);
-  for (size_t i = 0; i < s->steps.n; i++) add_step(v, &s->steps.at[i], programs);
+  for (size_t i = 0; i < s->steps.n; i++) {
+    add_step(v, &s->steps.at[i], programs);
+    v->steps.at[i].device = targets[s->steps.at[i].device]->device->name;
+  }
   for (size_t i = 0; i < s->buffers.n; i++) add_buffer(v, s, i);
   if (v->has_offsets) place_buffers(v, s);
   v->n_slots = n_watched;

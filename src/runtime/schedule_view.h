@@ -4,6 +4,7 @@
 #define TENON_RUNTIME_SCHEDULE_VIEW_H
 
 #include "base/map.h"
+#include "device/core/device_target.h"
 #include "schedule/core/schedule_types.h"
 
 typedef struct view_step {
@@ -13,6 +14,7 @@ typedef struct view_step {
   const size_t *buffers;
   size_t n_buffers, n_outputs;
   size_t n_steps; /* of a loop: steps of its body */
+  const char *device;
 } view_step;
 
 typedef struct view_kernel {
@@ -44,6 +46,7 @@ typedef struct schedule_view {
 /** Fills an open view; the last `n_watched` slots of the schedule are the watched ones;
     `programs` of a device: kernel → its index + 1. Raises. */
 void schedule_view_fill(schedule_view *v, const schedule *s, const node_list *kernels,
-                        const map programs[], size_t n_watched);
+                        const map programs[], const device_target *const targets[],
+                        size_t n_watched);
 
 #endif

@@ -83,7 +83,7 @@ tn_status tn_schedule_step(const tn_schedule *x, size_t i, tn_scheduled_step *st
                                    .n_buffers = s->n_buffers,
                                    .n_outputs = s->n_outputs,
                                    .steps = s->n_steps,
-                                   .device = x->context->device->name};
+                                   .device = s->device};
   diag unread = {0};
   return descriptor_write(&unread, step, &found, sizeof found, "tn_scheduled_step");
 }
