@@ -203,6 +203,35 @@ static void products_are_split(void **state) {
   on_all_sets(check_split_product);
 }
 
+/** A concatenation whose columns several kernels write is moved as a whole. */
+static void check_moved_pieces(tn_context *c, const device_set *s) {
+  enum { ROWS_OF = 32, K = 16, LEFT = 24, RIGHT = 8, ALL = LEFT + RIGHT };
+  float x[ROWS_OF * K], w[K * ALL], got[ROWS_OF * ALL];
+  for (int i = 0; i < ROWS_OF * K; i++) x[i] = (float)(i % 7 - 3);
+  for (int i = 0; i < K * ALL; i++) w[i] = (float)(i % 11 - 5);
+  tn_tensor *in = tn_input(c, "x", tn_shape(ROWS_OF, K), TN_F32);
+  tn_tensor *all = tn_from_host(c, tn_shape(K, ALL), TN_F32, w, sizeof w), *out;
+  out = tn_concat((tn_tensor *[]){tn_matmul(in, tn_slice(all, 1, 0, LEFT, 1)),
+                                  tn_matmul(in, tn_slice(all, 1, LEFT, ALL, 1))},
+                  2, 1);
+  out = tn_to(out, s->at[1]);
+  tn_binding *b = bind_compiled(c, &out, 1, NULL);
+  check_bound(b, tn_binding_input(b, "x", tn_shape(ROWS_OF, K), TN_F32, x, sizeof x));
+  check_bound(b, tn_binding_run(b));
+  check_bound(b, tn_binding_read(b, "0", TN_F32, got, sizeof got));
+  for (int i = 0; i < ROWS_OF * ALL; i++) {
+    float sum = 0;
+    for (int k = 0; k < K; k++) sum += x[i / ALL * K + k] * w[k * ALL + i % ALL];
+    assert_true(got[i] == sum);
+  }
+  tn_binding_free(b);
+}
+
+static void pieces_are_moved(void **state) {
+  (void)state;
+  on_all_sets(check_moved_pieces);
+}
+
 /* Training: the parts of a batch on several devices. */
 
 enum { ROWS = 6, IN = 5, OUT = 3, STEPS = 4 };
@@ -750,6 +779,7 @@ int main(void) {
       cmocka_unit_test(constants_are_anybodys),
       cmocka_unit_test(tensors_bounce),
       cmocka_unit_test(products_are_split),
+      cmocka_unit_test(pieces_are_moved),
       cmocka_unit_test(batches_are_divided),
       cmocka_unit_test(layers_are_divided),
       cmocka_unit_test(lists_are_reduced_and_gathered),

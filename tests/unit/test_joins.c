@@ -206,6 +206,8 @@ TEST(host_functions_read_joins) {
           last->custom && !p.s->buffers.at[last->buffers[1]].n_places &&
               !p.s->buffers.at[last->buffers[1]].within,
           "a host function reads a part of an array");
+  require(t, !p.s->buffers.at[last->buffers[0]].padding,
+          "a host function reads an array with elements beyond its own");
 }
 
 TEST(a_host_functions_result_is_copied) {

@@ -3,10 +3,12 @@
    their part lies then become equal, and one that reads and writes parts of one array has two
    arrays. Along the outermost axis the view has the size of the part. Along others it keeps the
    size of the array, as its rows lie as far apart, so that its end may be beyond that of the array:
-   the buffer is made longer by the elements before the part. */
+   the buffer is made longer by the elements before the part. One that a step without a kernel takes
+   as a whole array keeps its size: it has views of rows alone, as inputs and outputs have. */
 #include "schedule/memory/buffer_views.h"
 
 #include "ir/core/binder.h"
+#include "ir/core/tensor_loop.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/text/sink_text.h"
@@ -14,6 +16,7 @@
 #include "ir/transform/substitute.h"
 #include "schedule/core/param_like.h"
 #include "schedule/kernels/kernel_buffers.h"
+#include "schedule/loops/outline_loops.h"
 #include "schedule/memory/array_parts.h"
 
 /** An array of a kernel, and the view that takes its place. */
@@ -26,7 +29,8 @@ typedef struct viewing {
   ir *g;
   arena *a; /* of the rewriting of one kernel */
   schedule *s;
-  map views; /* node that stands for a part of a buffer (part_key) → its view's number + 1 */
+  map views;      /* node that stands for a part of a buffer (part_key) → its view's number + 1 */
+  bool *is_whole; /* each buffer: a step takes it as a whole array */
   const node *out; /* of the kernel */
   view read, written;
 } viewing;
@@ -81,7 +85,7 @@ static view view_of(viewing *w, const array_part *p) {
   int64_t start = 0, more = 0, stride = 1;
   for (size_t k = p->param->rank; k-- > 0;
        stride *= node_is_const(dims[k]) ? node_int(dims[k]) : 1) {
-    if (k != outer && (b->is_output || b->origin)) continue;
+    if (k != outer && (b->is_output || b->origin || w->is_whole[buffer])) continue;
     v.first[k] = p->low[k];
     start += p->low[k] * stride;
     if (k != outer) more += p->low[k] * stride;
@@ -142,8 +146,23 @@ static void view_parts(viewing *w, schedule_step *step, size_t buffer) {
     ir_copy(w->g, w->a, &step->kernel, 1, rewrite_node, w, &step->kernel);
 }
 
+/** The number of first buffers that a step takes as whole arrays: of a loop, results and initial
+    states, which are copied. */
+static size_t whole_buffers(const schedule_step *s) {
+  if (s->kind == STEP_LOOP) return s->n_outputs + loop_n_states(s->plan->loop);
+  return s->kernel ? 0 : s->n_buffers;
+}
+
+static bool *find_whole(ir *g, const schedule *s) {
+  bool *is_whole = arena_calloc(ir_arena(g), s->buffers.n + 1, sizeof *is_whole);
+  for (size_t i = 0; i < s->steps.n; i++)
+    for (size_t k = 0; k < whole_buffers(&s->steps.at[i]); k++)
+      is_whole[s->steps.at[i].buffers[k]] = true;
+  return is_whole;
+}
+
 void buffer_views_make(ir *g, schedule *s) {
-  viewing w = {.g = g, .a = ir_scratch(g), .s = s};
+  viewing w = {.g = g, .a = ir_scratch(g), .s = s, .is_whole = find_whole(g, s)};
   for (size_t i = 0; i < s->steps.n; i++) {
     schedule_step *step = &s->steps.at[i];
     size_t bytes;
