@@ -109,9 +109,12 @@ static void fail_queue(execution_queue *queue, const diag *d) {
   signal_fail(queue->done, queue->n_lists, d->status, d->text);
 }
 
-/** Raises the signals of a queue beyond failed values, so that later ones are not taken for them.
- */
+/** Waits for what a stream was given before its list failed, and raises the signals of a queue
+   beyond failed values, so that later ones are not taken for them. */
 static void end_failures(execution_queue *queue) {
+  diag unread = {0};
+  if (queue_has_stream(queue->queue))
+    signal_wait(queue_timeline(queue->queue), queue_last_number(queue->queue), -1, &unread);
   signal_set(queue->steps, ++queue->n_steps);
   signal_set(queue->done, ++queue->n_lists);
 }

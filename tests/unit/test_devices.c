@@ -591,6 +591,48 @@ static void queues_overlap(void **state) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
+static tn_status refuse(void *user, tn_call *call) {
+  (void)user;
+  tn_call_fail(call, "refused");
+  return TN_ERR_ARGUMENT;
+}
+
+static void *let_streams_go_on(void *unused) {
+  usleep(100000);
+  atomic_store(&ref_is_paused, false);
+  return unused;
+}
+
+/** A run that fails returns after what streams had been given before. */
+static void failed_runs_leave_nothing_behind(void **state) {
+  (void)state;
+  enum { N = 32 };
+  tn_context *c = open_set(&sets[2]);
+  tn_custom_desc desc = TN_CUSTOM_DESC_INIT;
+  desc.run = refuse;
+  const tn_type type = {TN_F32, tn_shape(N, N)};
+  static const float zeros[N * N];
+  tn_tensor *x = tn_input(c, "x", tn_shape(N, N), TN_F32), *refused, *a;
+  a = tn_to(tn_from_host(c, tn_shape(N, N), TN_F32, zeros, sizeof zeros), "REF:0");
+  check_ok(c, tn_realize(c, &a, 1));
+  tn_custom(c, &desc, &x, 1, &type, &refused, 1);
+  tn_tensor *out = tn_matmul(tn_exp(tn_matmul(a, a)), tn_to(refused, "REF:0"));
+  tn_binding *b = bind_compiled(c, &out, 1, NULL);
+  check_bound(b, tn_binding_input(b, "x", tn_shape(N, N), TN_F32, zeros, sizeof zeros));
+  for (int run = 0; run < 2; run++) {
+    pthread_t thread;
+    size_t before = atomic_load(&ref_works);
+    atomic_store(&ref_is_paused, true);
+    assert_int_equal(pthread_create(&thread, NULL, let_streams_go_on, NULL), 0);
+    assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT);
+    check_text(tn_binding_message(b), "refused");
+    assert_true(atomic_load(&ref_works) > before);
+    pthread_join(thread, NULL);
+  }
+  tn_binding_free(b);
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
 /** A size that one device computes is one of an array on another. */
 static void check_sizes(tn_context *c, const device_set *s) {
   tn_tensor *x = tn_input(c, "x", tn_shape(6), TN_F32);
@@ -788,6 +830,7 @@ int main(void) {
       cmocka_unit_test(loops_run_on_a_device),
       cmocka_unit_test(host_functions_run_beside_copies),
       cmocka_unit_test(queues_overlap),
+      cmocka_unit_test(failed_runs_leave_nothing_behind),
       cmocka_unit_test(sizes_are_computed_anywhere),
       cmocka_unit_test(outputs_elsewhere_are_not_carried),
       cmocka_unit_test(branches_compute_on_devices),
