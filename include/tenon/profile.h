@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /** Switches profiling of the binding's later runs on or off. With it, each run records when its
-    steps begin and end, by the clock of the device that executes them. */
+    steps begin and end, by the clock of the device that executes them, set by the host's. */
 TN_API tn_status tn_binding_profile(tn_binding *binding, bool on);
 
 /** A step of a binding's runs: a kernel, a host function, a loop or a copy to another device.

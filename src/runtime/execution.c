@@ -220,23 +220,12 @@ static void trace_span(execution *e, size_t step, int64_t begin, int64_t end) {
   mutex_unlock(e->tracing);
 }
 
-/** How far the clock of a step's queue is behind the host's: a stream has one of its own. The last
-    step of a section there has just ended. */
-static int64_t clock_shift(const execution *e, const command_section *section, size_t step) {
-  const size_t *of = e->queues ? e->p->queues.of_step : NULL;
-  size_t last = step;
-  for (size_t i = step; i < section->step + section->n_steps; i++)
-    if (step_reuse_runs(&e->reuse, i) && (!of || of[i] == of[step])) last = i;
-  bool has_stream = queue_has_stream(of ? e->queues[of[step]].queue : e->queue);
-  return has_stream ? clock_now_ns() - e->profile.times.stamps[2 * last + 1] : 0;
-}
-
 /** Hands over the spans of a section that is done. */
 static void trace_section(execution *e, const command_section *section) {
   const int64_t *stamps = e->profile.times.stamps;
   for (size_t i = section->step; e->tracer && i < section->step + section->n_steps; i++) {
     if (!step_reuse_runs(&e->reuse, i)) continue;
-    int64_t shift = clock_shift(e, section, i);
+    int64_t shift = run_profile_shift(&e->profile, i);
     trace_span(e, i, stamps[2 * i] + shift, stamps[2 * i + 1] + shift);
   }
 }
@@ -255,8 +244,7 @@ static tn_status run_steps(execution *e, const command_section *section, diag *d
   tn_status s = e->queues ? execution_queues_run(e, section, d) : run_list(e, section, d);
   size_t end = section->step + section->n_steps;
   for (size_t i = section->step; r->is_profiled && s == TN_OK && i < end; i++)
-    if (step_reuse_runs(&e->reuse, i))
-      run_profile_add_step(r, i, r->times.stamps[2 * i], r->times.stamps[2 * i + 1]);
+    if (step_reuse_runs(&e->reuse, i)) run_profile_add_step(r, i);
   if (s == TN_OK) trace_section(e, section);
   return s;
 }
@@ -365,7 +353,7 @@ static void end_uses(execution *e, size_t step) {
 /** Ends a loop after its last trip, or one without trips: takes its time and reports inputs. */
 static void end_loop(execution *e, size_t step) {
   int64_t begin = e->profile.is_profiled ? e->profile.times.stamps[2 * step] : 0;
-  if (e->profile.is_profiled) run_profile_add_step(&e->profile, step, begin, clock_now_ns());
+  if (e->profile.is_profiled) run_profile_add_loop(&e->profile, step, begin, clock_now_ns());
   if (e->tracer) trace_span(e, step, begin, clock_now_ns());
   end_uses(e, step);
 }

@@ -225,11 +225,16 @@ static void record_step(struct execution *e, tn_commands *c, size_t i) {
   }
 }
 
+static void record_stamp(struct execution *e, tn_commands *c, size_t i) {
+  step_times *t = &e->profile.times;
+  if (e->profile.is_profiled) command_list_timestamp(c, &t->stamps[i], &t->seen[i]);
+}
+
 /** Records a step with its time stamps. */
 static void record_timed_step(struct execution *e, tn_commands *c, size_t i) {
-  if (e->profile.is_profiled) command_list_timestamp(c, &e->profile.times.stamps[2 * i]);
+  record_stamp(e, c, 2 * i);
   record_step(e, c, i);
-  if (e->profile.is_profiled) command_list_timestamp(c, &e->profile.times.stamps[2 * i + 1]);
+  record_stamp(e, c, 2 * i + 1);
 }
 
 /** Records all steps of a section, or those that the run at hand needs. With a stream, each list

@@ -24,6 +24,8 @@ void run_profile_open_timestamps(run_profile *r, arena *a) {
   r->times.first = arena_calloc(a, n, sizeof(int64_t));
   r->times.busy = arena_calloc(a, n, sizeof(int64_t));
   r->times.count = arena_calloc(a, n, sizeof(int64_t));
+  r->times.shift = arena_calloc(a, r->p->queues.n, sizeof(int64_t));
+  r->times.seen = arena_calloc(a, 2 * n, sizeof(int64_t));
   r->times.stamps = arena_calloc(a, 2 * n, sizeof(int64_t));
 }
 
@@ -34,11 +36,35 @@ void run_profile_begin(run_profile *r) {
   r->has_times = false;
   for (size_t i = 0; r->is_profiled && i < r->p->n_steps; i++)
     r->times.count[i] = r->times.busy[i] = 0;
+  for (size_t i = 0; r->is_profiled && i < r->p->queues.n; i++) r->times.shift[i] = INT64_MAX;
 }
 
-void run_profile_add_step(run_profile *r, size_t step, int64_t begin, int64_t end) {
+static size_t queue_of(const run_profile *r, size_t step) {
+  return r->p->queues.n > 1 ? r->p->queues.of_step[step] : 0;
+}
+
+int64_t run_profile_shift(const run_profile *r, size_t step) {
+  return r->times.shift[queue_of(r, step)];
+}
+
+void run_profile_add_step(run_profile *r, size_t step) {
+  const int64_t *stamps = r->times.stamps + 2 * step, *seen = r->times.seen + 2 * step;
+  int64_t *shift = &r->times.shift[queue_of(r, step)];
+  for (size_t i = 0; i < 2; i++)
+    if (seen[i] - stamps[i] < *shift) *shift = seen[i] - stamps[i];
+  run_profile_add_loop(r, step, stamps[0], stamps[1]);
+}
+
+void run_profile_add_loop(run_profile *r, size_t step, int64_t begin, int64_t end) {
   if (!r->times.count[step]++) r->times.first[step] = begin;
   r->times.busy[step] += end - begin;
+}
+
+/** Brings the times of all steps to the host's clock, which those of loops are by. */
+static void shift_steps(run_profile *r) {
+  for (size_t i = 0; i < r->p->n_steps; i++)
+    if (r->times.count[i] && r->p->steps[i].kind != STEP_LOOP)
+      r->times.first[i] += run_profile_shift(r, i);
 }
 
 /** Lays out the steps of each loop as if each ran all its trips before the next one began. */
@@ -57,7 +83,9 @@ void run_profile_end(run_profile *r, const int64_t vars[], bool succeeded) {
   r->sizes.is_evaluated = r->sizes.is_evaluated && !memcmp(r->vars, vars, bytes);
   memcpy(r->vars, vars, bytes);
   r->has_times = succeeded && r->is_profiled;
-  if (r->has_times) lay_out_loop_steps(r);
+  if (!r->has_times) return;
+  shift_steps(r);
+  lay_out_loop_steps(r);
 }
 
 /* Steps. */

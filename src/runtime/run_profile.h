@@ -18,10 +18,12 @@ typedef struct execution_step {
   const char *device;
 } execution_step;
 
-/** Times of each step, in ns of clock_now_ns. */
+/** Times of each step, in ns of clock_now_ns, to which `shift` brings those of a stream's clock. */
 typedef struct step_times {
-  int64_t *stamps; /* begin and end of the last trip, written by the queue; NULL: never profiled */
-  int64_t *first;  /* begin of the first trip */
+  int64_t *stamps; /* begin and end of the last trip, by the queue's clock; NULL: never profiled */
+  int64_t *seen;   /* when the host found that they were past */
+  int64_t *shift;  /* of each queue: the least difference of the two in the run */
+  int64_t *first;  /* begin of the first trip; until the run ends, by the queue's clock */
   int64_t *busy;   /* sum over all trips */
   int64_t *count;  /* trips */
 } step_times;
@@ -58,8 +60,12 @@ void run_profile_begin(run_profile *r);
     makes its times valid. */
 void run_profile_end(run_profile *r, const int64_t vars[], bool succeeded);
 
-/** Adds one trip of a step, in ns. */
-void run_profile_add_step(run_profile *r, size_t step, int64_t begin, int64_t end);
+/** Adds one trip of a step from its time stamps, and one of a loop by the host's clock. */
+void run_profile_add_step(run_profile *r, size_t step);
+void run_profile_add_loop(run_profile *r, size_t step, int64_t begin, int64_t end);
+
+/** How far the clock of a step's queue is behind the host's, as far as the run has told. */
+int64_t run_profile_shift(const run_profile *r, size_t step);
 
 /** The i-th step, which must exist. */
 execution_step run_profile_step(run_profile *r, size_t i);

@@ -231,7 +231,7 @@ void tn_queue_memory_barrier(tn_queue *q) {
 
 void tn_queue_stamp(tn_queue *q, int64_t *at) {
   tn_commands *c = recording(q);
-  if (c) command_list_timestamp(c, at);
+  if (c) command_list_timestamp(c, at, NULL);
 }
 
 tn_status tn_queue_record(tn_queue *q, tn_commands **commands, tn_failure *f) {

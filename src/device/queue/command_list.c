@@ -116,9 +116,9 @@ void command_list_call(tn_commands *c, tn_status (*call)(void *user, tn_failure 
 
 void command_list_barrier(tn_commands *c) { add_command(c, (command){.kind = COMMAND_BARRIER}); }
 
-void command_list_timestamp(tn_commands *c, int64_t *at) {
+void command_list_timestamp(tn_commands *c, int64_t *at, int64_t *seen) {
   if (at)
-    add_command(c, (command){.kind = COMMAND_STAMP, .stamp = at});
+    add_command(c, (command){.kind = COMMAND_STAMP, .stamp = at, .seen = seen});
   else
     note_failure(c, TN_ERR_ARGUMENT, "a timestamp command has no destination");
 }

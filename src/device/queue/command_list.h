@@ -31,7 +31,8 @@ typedef struct command {
   const tn_span *to, *from;                           /* COPY; FILL has no `from` */
   tn_status (*call)(void *user, tn_failure *failure); /* CALL */
   void *user;                                         /* CALL */
-  int64_t *stamp; /* STAMP: receives the time at which earlier commands are done */
+  int64_t *stamp; /* STAMP: receives the time at which earlier commands are done, */
+  int64_t *seen;  /* and when the host found that, by its own clock; NULL: nobody asks */
 } command;
 
 struct tn_commands {
@@ -57,7 +58,7 @@ void command_list_fill(tn_commands *c, const tn_span *to, uint8_t byte);
 void command_list_call(tn_commands *c, tn_status (*call)(void *user, tn_failure *failure),
                        void *user);
 void command_list_barrier(tn_commands *c);
-void command_list_timestamp(tn_commands *c, int64_t *at);
+void command_list_timestamp(tn_commands *c, int64_t *at, int64_t *seen);
 
 /** The failure of the first command that could not be recorded; TN_OK if there is none. */
 tn_status command_list_status(const tn_commands *c, diag *d);

@@ -278,7 +278,10 @@ bool queue_complete(tn_queue *q, submission *s, const queue_end *e) {
   check_awaits(q, s, e->n_awaits);
   const command *c = e->command < s->n ? &s->commands[e->command] : NULL;
   bool is_skipped = e->command >= s->failed_from;
-  if (c && c->kind == COMMAND_STAMP && !is_skipped) *c->stamp = streams(q)->time(e->mark->handle);
+  if (c && c->kind == COMMAND_STAMP && !is_skipped) {
+    if (c->seen) *c->seen = clock_now_ns();
+    *c->stamp = streams(q)->time(e->mark->handle);
+  }
   stream_mark_release(e->mark);
   if (!c || c->kind == COMMAND_STAMP) return c != NULL;
   if (c->kind != COMMAND_SIGNAL)

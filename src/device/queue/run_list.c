@@ -39,7 +39,10 @@ static tn_status run_command(tn_queue *q, const command *c, queue_position at, t
   case COMMAND_SIGNAL: signal_set(c->signal, command_value(c)); return TN_OK;
   case COMMAND_EXEC: return run_exec(q, c, f);
   case COMMAND_BARRIER: return TN_OK;
-  case COMMAND_STAMP: *c->stamp = clock_now_ns(); return TN_OK;
+  case COMMAND_STAMP:
+    *c->stamp = clock_now_ns();
+    if (c->seen) *c->seen = *c->stamp;
+    return TN_OK;
   default: return queue_run_on_host(c, f);
   }
 }
