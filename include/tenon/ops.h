@@ -591,9 +591,9 @@ TN_API void tn_scan(tn_context *context, const tn_scan_desc *desc, tn_tensor *co
    The `n` tensors of x are each on a device of their own (tn_to), and out[i] is on the device of
    x[i]; what is anybody's counts as on the context's own device. Devices send to the next one of
    the list, the last one to the first, all at once, so each sends about as many bytes for any n.
-   Operands are promoted to one type. Every out[i] is set, to an invalid tensor on failure:
-   TN_ERR_ARGUMENT for n = 0, TN_ERR_SHAPE where shapes differ. For devices of several processes see
-   tenon/group.h. */
+   Operands are promoted to one type. `out` may be `x`. Every out[i] is set, to an invalid tensor on
+   failure: TN_ERR_ARGUMENT for n = 0, TN_ERR_SHAPE where shapes differ, TN_ERR_DTYPE where storage
+   types are to be combined. For devices of several processes see tenon/group.h. */
 
 /** Combine the tensors, of one shape, elementwise: all of out are the same. Elements are divided
    into n parts, and part i is combined from x[i + 1] on around the list, each result rounded to the

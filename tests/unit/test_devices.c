@@ -438,6 +438,41 @@ static void lists_are_reduced_and_gathered(void **state) {
   on_all_sets(check_collectives);
 }
 
+/** Sizes vary, and are too small for a part a device; results replace their operands. */
+static void check_open_collectives(tn_context *c, const device_set *s) {
+  enum { MOST = 100, COLUMNS = 3 };
+  tn_dim n = tn_dim_var(c, "n", 0, MOST);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n, COLUMNS), TN_I32), *sum[3], *out[6];
+  for (size_t i = 0; i < s->n; i++) sum[i] = tn_mul(tn_to(x, s->at[i]), tn_int(c, (int64_t)i + 1));
+  tn_reduce_scatter(c, sum, s->n, TN_REDUCTION_ADD, 0, out + s->n);
+  tn_all_reduce(c, sum, s->n, TN_REDUCTION_ADD, sum);
+  for (size_t i = 0; i < s->n; i++) out[i] = tn_add(sum[i], tn_to(x, s->at[i]));
+  tn_binding *b = bind_compiled(c, out, 2 * s->n, NULL);
+  for (size_t k = 0; k < 5; k++) {
+    int32_t in[MOST * COLUMNS], got[MOST * COLUMNS];
+    size_t count = (const size_t[]){1, 0, 2, 7, MOST}[k], bytes = count * COLUMNS * sizeof *in;
+    int32_t factor = (int32_t)(s->n * (s->n + 1) / 2);
+    for (size_t i = 0; i < count * COLUMNS; i++) in[i] = (int32_t)(i * 7 % 19) - 9;
+    check_bound(b, tn_binding_input(b, "x", tn_shape((tn_dim)count, COLUMNS), TN_I32, in, bytes));
+    check_bound(b, tn_binding_run(b));
+    for (size_t o = 0; o < 2 * s->n; o++) {
+      const char name[] = {(char)('0' + o), 0};
+      size_t i = o % s->n, first = o < s->n ? 0 : count * i / s->n;
+      size_t end = o < s->n ? count : count * (i + 1) / s->n;
+      assert_int_equal(tn_binding_type(b, name).shape.size[0], end - first);
+      check_bound(b, tn_binding_read(b, name, TN_I32, got, (end - first) * COLUMNS * sizeof *got));
+      for (size_t e = 0; e < (end - first) * COLUMNS; e++)
+        assert_int_equal(got[e], (factor + (o < s->n)) * in[first * COLUMNS + e]);
+    }
+  }
+  tn_binding_free(b);
+}
+
+static void lists_of_open_sizes_are_reduced(void **state) {
+  (void)state;
+  on_all_sets(check_open_collectives);
+}
+
 static void wrong_collectives_are_refused(void **state) {
   (void)state;
   tn_context *c = open_set(&sets[0]);
@@ -866,6 +901,7 @@ int main(void) {
       cmocka_unit_test(batches_are_divided),
       cmocka_unit_test(layers_are_divided),
       cmocka_unit_test(lists_are_reduced_and_gathered),
+      cmocka_unit_test(lists_of_open_sizes_are_reduced),
       cmocka_unit_test(wrong_collectives_are_refused),
       cmocka_unit_test(states_are_on_devices),
       cmocka_unit_test(loops_run_on_a_device),

@@ -101,10 +101,11 @@ void op_call_many(tn_context *c, const char *op, tn_tensor *const in[], size_t n
 
 void op_call_across(tn_context *c, const char *op, tn_tensor *const in[], size_t n,
                     op_build_many_fn build_many, const void *options, tn_tensor *out[]) {
-  for (size_t i = 0; out && i < n; i++) out[i] = call_busy_tensor(c);
   call k = {.c = c, .in = in, .n = n, .many = build_many, .options = options, .n_out = n};
   k.is_across = true;
-  if (context_acquire(c) == TN_OK) run_call(&k, op, out);
+  bool is_acquired = context_acquire(c) == TN_OK;
+  if (is_acquired) run_call(&k, op, out); /* `out` may be `in` */
+  for (size_t i = 0; out && !is_acquired && i < n; i++) out[i] = call_busy_tensor(c);
 }
 
 static void run_movement(tn_tensor *x, call k, const char *op, tn_tensor *out[]) {
