@@ -23,6 +23,9 @@ static const device_set sets[] = {
 
 enum { N_SETS = sizeof sets / sizeof *sets };
 
+/** Drivers of OpenCL are not made for sanitizers. */
+static bool is_usable(const char *device) { return !IS_SANITIZED || strncmp(device, "OPENCL:", 7); }
+
 /** A context of its own devices and of those of a set; NULL where one is absent. */
 static tn_context *open_set(const device_set *s) {
   tn_context *first = tn_open(NULL), *c = NULL;
@@ -31,7 +34,8 @@ static tn_context *open_set(const device_set *s) {
   size_t found = 0;
   tn_device_info info = TN_DEVICE_INFO_INIT;
   for (size_t i = 0; tn_device_get(first, i, &info) == TN_OK; i++)
-    for (size_t k = 0; k < s->n; k++) found += !info.absent && !strcmp(info.name, s->at[k]);
+    for (size_t k = 0; k < s->n; k++)
+      found += !info.absent && !strcmp(info.name, s->at[k]) && is_usable(s->at[k]);
   for (size_t k = 0; k < s->n; k++) found += !strncmp(s->at[k], "CPU:", 4) && s->at[k][4] != '0';
   tn_open_desc desc = TN_OPEN_DESC_INIT;
   desc.device = s->at[0];
