@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "device/core/output.h"
+#include "ir/core/node_device.h"
 #include "ir/core/pass_names.h"
 #include "ir/core/topo_sort.h"
 #include "ir/core/var_names.h"
@@ -496,11 +497,9 @@ static bool find_plan(build_state *m, plan_cache_graph *graph) {
 /** The number of devices that the graph names, or 1. */
 static size_t count_devices(const build_state *m) {
   const executable_request *r = m->request;
-  size_t n = 1;
   arena_mark here = arena_save(ir_scratch(m->g));
   node_list order = topo_sort(ir_scratch(m->g), r->roots, r->n_roots, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->device > n) n = order.at[i]->device;
+  size_t n = node_count_devices(order.at, order.n);
   arena_rewind(ir_scratch(m->g), here);
   return n;
 }

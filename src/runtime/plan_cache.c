@@ -3,6 +3,7 @@
    and the plan is compiled anew. */
 #include "runtime/plan_cache.h"
 
+#include "ir/core/node_device.h"
 #include "ir/text/graph_key.h"
 
 /* Keys. */
@@ -30,14 +31,6 @@ static void add_node_key(plan_cache_graph *g, graph_key *key, const node *n,
   if (n->op == OP_CUSTOM) vec_push(key->to->arena, &g->customs, n);
 }
 
-/** The number of devices that nodes name, or 1. */
-static size_t count_devices(const node_list *order) {
-  size_t n = 1;
-  for (size_t i = 0; i < order->n; i++)
-    if (order->at[i]->device > n) n = order->at[i]->device;
-  return n;
-}
-
 plan_cache_graph plan_cache_graph_of(arena *a, const executable_request *r) {
   plan_cache_graph g = {0};
   str s = plan_key_begin(a, r->target);
@@ -51,7 +44,8 @@ plan_cache_graph plan_cache_graph_of(arena *a, const executable_request *r) {
     graph_key_add_root(&key, r->labels[i].node);
     serialise_text(&s, r->labels[i].text);
   }
-  for (size_t i = 1; i < count_devices(&order); i++) {
+  size_t n_devices = node_count_devices(order.at, order.n);
+  for (size_t i = 1; i < n_devices; i++) {
     const str target = target_key_make(a, executable_request_target(r, i));
     serialise_block(&s, target.at, target.n);
   }

@@ -877,7 +877,7 @@ static void *ask_in_vain(void *arg) {
   return NULL;
 }
 
-/** What one thread is refused takes nothing from another. */
+/** A refused request leaves the memory of other threads as it was: theirs, if they fit, succeed. */
 static void memory_limits_are_exact(void **state) {
   (void)state;
   counting_mem c = {.limit = 1 << 30};

@@ -96,7 +96,7 @@ static void operands_on_two_devices_are_refused(void **state) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
-/** What is computed from constants is computed where it is read. */
+/** Each device computes the values of constants that it reads. */
 static void check_constants(tn_context *c, const device_set *s) {
   enum { N = 40 };
   float expected[N], more[N];

@@ -367,7 +367,7 @@ static const node *place_at(test *t, const node *a, const node *b) {
   return ir_cast(t->g, index_make(t->g, DT_I64, p, 0, 2, at), DT_INDEX);
 }
 
-/* What a DISTINCT says tells its key alone, and only where the others are known too. */
+/* A known DISTINCT determines its key alone, and only if its other operands are known. */
 TEST(distinct_coordinates_write_once) {
   ir *g = t->g;
   const node *a = range_make(g, ix_const(g, 4), KIND_LOOP),

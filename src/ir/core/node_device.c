@@ -68,3 +68,10 @@ size_t node_device_argument_in(const ir *g, uint8_t device, int64_t *to) {
   *to = (int64_t)device - 1;
   return 1;
 }
+
+size_t node_count_devices(const node *const nodes[], size_t n) {
+  size_t most = 1;
+  for (size_t i = 0; i < n; i++)
+    if (nodes[i]->device > most) most = nodes[i]->device;
+  return most;
+}

@@ -27,6 +27,9 @@ size_t node_device_argument(uint8_t device, int64_t *to);
     In a graph without named devices there is nothing to say. */
 size_t node_device_argument_in(const ir *g, uint8_t device, int64_t *to);
 
+/** The number of devices that nodes name, or 1. */
+size_t node_count_devices(const node *const nodes[], size_t n);
+
 /** Number of a node's device; that of anybody's is `otherwise`. */
 static inline size_t node_device_number(const node *n, size_t otherwise) {
   return n->device ? n->device - 1u : otherwise;

@@ -83,7 +83,7 @@ static void find_arrays(resolution *r) {
   }
 }
 
-/** What a node on a device reads in place of a source. */
+/** The node that readers on a device take in place of a source. */
 static const node *image_on(const resolution *r, const node *n, size_t device) {
   const node *image = map_get(&r->image, n);
   const node *const *copies = is_anybodys(n) ? map_get(&r->copies, n) : NULL;

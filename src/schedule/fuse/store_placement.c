@@ -145,8 +145,9 @@ static group *new_group(grouping *s, value *v) {
 /** True if v may become one more root of a group: of the same sizes, and read by none of its
  * members. */
 static bool may_become_root(grouping *s, const group *g, const value *v) {
-  if (v->updates || computes_updates(g) || v->device != group_device(g)) return false;
-  if (g->custom || !g->stores.n || !has_extents(g, v) || map_has(&g->use_of, v)) return false;
+  if (g->custom || !g->stores.n || v->device != group_device(g)) return false;
+  if (v->updates || computes_updates(g) || !has_extents(g, v) || map_has(&g->use_of, v))
+    return false;
   if (writes_holder(s, g, v) || group_guard(g) != v->guard) return false;
   /* A stopgap: contractions in one nest seldom share loads, and a tile of each needs registers. */
   if (v->facts->tiles.path > 0 && !value_reads_scan(s->values, v)) return false;
