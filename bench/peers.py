@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 ISAS = {"native": "all that the processor has", "v3": "x86-64-v3, AVX2 and FMA"}
 ARRAYS = frozenset({"matmul", "conv", "attention", "softmax", "layernorm", "gelu", "add", "copy"})
 MOVING = frozenset({"softmax", "layernorm", "gelu", "add", "copy"})
+ORDER = frozenset({"cumsum", "sort", "topk", "scatter", "nonzero"})
 FILES = frozenset({"network", "model"})
 
 
@@ -31,16 +32,16 @@ class Peer:
 # The first is the reference of the others. Copies are not restricted in instruction sets, as memory
 # limits them.
 PEERS = (
-    Peer("tenon", "Tenon", "tenon", ARRAYS | FILES, {"TENON_THREADS": "{threads}"},
+    Peer("tenon", "Tenon", "tenon", ARRAYS | ORDER | FILES, {"TENON_THREADS": "{threads}"},
          {"TENON_CPU": "x86-64-v3"}),
     Peer("onednn", "oneDNN", "native:onednn", frozenset({"matmul", "conv"}),
          {"OMP_NUM_THREADS": "{threads}"},
          {"DNNL_MAX_CPU_ISA": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}),
     Peer("openblas", "OpenBLAS", "native:openblas", frozenset({"matmul"}),
          {"OPENBLAS_NUM_THREADS": "{threads}"}, {"OPENBLAS_CORETYPE": "Haswell"}),
-    Peer("onnxruntime", "ONNX Runtime", "onnxruntime", ARRAYS | FILES),
+    Peer("onnxruntime", "ONNX Runtime", "onnxruntime", ARRAYS | ORDER - {"sort"} | FILES),
     Peer("openvino", "OpenVINO", "openvino", FILES, v3={"ONEDNN_MAX_CPU_ISA": "AVX2"}),
-    Peer("pytorch", "PyTorch", "pytorch", ARRAYS | {"network"}, {"OMP_NUM_THREADS": "{threads}"},
+    Peer("pytorch", "PyTorch", "pytorch", ARRAYS | ORDER | {"network"}, {"OMP_NUM_THREADS": "{threads}"},
          {"ATEN_CPU_CAPABILITY": "avx2", "DNNL_MAX_CPU_ISA": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2",
           "MKL_ENABLE_INSTRUCTIONS": "AVX2"}),
     Peer("tinygrad", "tinygrad", "tinygrad", ARRAYS - {"copy"},

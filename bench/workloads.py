@@ -1,6 +1,6 @@
 """Workloads: kinds of work on arrays, networks, ONNX files, and the list of all. Work on arrays is
-written as `tenon bench` takes it ("matmul:512x512x512"), with f32 operands that are no constants;
-the same work is defined here as ONNX nodes and in NumPy."""
+written as `tenon bench` takes it ("matmul:512x512x512"; work of order and places is known here only),
+with operands that are no constants; the same work is defined here as ONNX nodes and in NumPy."""
 import math
 import re
 import subprocess
@@ -11,8 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+import onnx.numpy_helper
+from onnx import helper
 
+import peers
 from zoo import files
 from zoo.catalogue import NETWORKS
 from zoo.families import find as find_network
@@ -40,7 +42,9 @@ class Kind:
     nodes: Callable    # [(operator, inputs, output, attributes)] from x0, x1, … to y
     reference: Callable  # the result, from arrays (first parameter: the numbers)
     operations: Callable = lambda *_: 0  # a multiply-add counts as two; 0: only moves memory
-    constants: Callable = lambda *_: {}  # scalars that the nodes use
+    constants: Callable = lambda *_: {}  # {name: NumPy array} that the nodes use
+    draw: Callable = None  # operands, from a generator and the numbers; None: normal f32
+    types: tuple = (np.float32,)  # of results; the first is y, the second z, …
 
 
 def one(operator, **attributes):
@@ -77,6 +81,30 @@ def gelu(_, x):
     return x * (1 + erf.reshape(x.shape)) / 2
 
 
+def scatter_add(_, x, index, updates):
+    y = x.copy()
+    np.add.at(y, index[:, 0].astype(np.int64), updates)
+    return y
+
+
+def draw_scatter(rng, rows, columns, places):
+    return [rng.standard_normal((places, columns), np.float32),
+            rng.integers(0, places, (rows, 1)), rng.standard_normal((rows, columns), np.float32)]
+
+
+def draw_mask(rng, n, chosen):
+    mask = np.zeros(n, bool)
+    mask[rng.choice(n, chosen, replace=False)] = True
+    return [mask]
+
+
+def in_order(numbers, x):
+    """Returns the elements in order and their places: of (n) all, the least first; of (n, k) the k
+    greatest."""
+    places = np.argsort(x if len(numbers) == 1 else -x, kind="stable")[:numbers[-1]]
+    return [x[places], places]
+
+
 def table(*operands):
     return dict(form="RxC", output=lambda r, c: (r, c),
                 inputs=lambda r, c: [{"table": (r, c), "row": (c,)}[o] for o in operands])
@@ -99,13 +127,29 @@ KINDS = {
                          ("Softmax", ["scaled"], "weights", {"axis": -1}),
                          ("MatMul", ["weights", "x2"], "y", {})],
         lambda s, q, k, v: softmax(q @ k.swapaxes(-2, -1) * s[2] ** -0.5) @ v,
-        lambda h, s, d: 4 * h * s * s * d, lambda h, s, d: {"scale": d ** -0.5}),
+        lambda h, s, d: 4 * h * s * s * d, lambda h, s, d: {"scale": np.float32(d ** -0.5)}),
     "softmax": Kind(**table("table"), nodes=one("Softmax", axis=lambda *_: -1),
                     reference=lambda _, x: softmax(x)),
     "layernorm": Kind(**table("table", "row", "row"), nodes=one("LayerNormalization"),
                       reference=layer_norm),
     "gelu": Kind(**table("table"), nodes=one("Gelu"), reference=gelu),
     "add": Kind(**table("table", "table"), nodes=one("Add"), reference=lambda _, a, b: a + b),
+    "cumsum": Kind("N", lambda n: [(n,)], lambda n: (n,),
+                   lambda n: [("CumSum", ["x0", "axis"], "y", {})], lambda _, x: np.cumsum(x),
+                   constants=lambda n: {"axis": np.int64(0)}),
+    "sort": Kind("N", lambda n: [(n,)], lambda n: (n,),
+                 lambda n: [("TopK", ["x0", "k"], "y z", {"largest": 0})], in_order,
+                 constants=lambda n: {"k": np.array([n])}, types=(np.float32, np.int64)),
+    "topk": Kind("NxK", lambda n, k: [(n,)], lambda n, k: (k,),
+                 lambda n, k: [("TopK", ["x0", "k"], "y z", {})], in_order,
+                 constants=lambda n, k: {"k": np.array([k])}, types=(np.float32, np.int64)),
+    "scatter": Kind("ROWSxCOLUMNSxPLACES", lambda r, c, n: [(n, c), (r, 1), (r, c)],
+                    lambda r, c, n: (n, c), one("ScatterND", reduction=lambda *_: "add"),
+                    scatter_add, draw=draw_scatter),
+    "nonzero": Kind("NxCHOSEN", lambda n, chosen: [(n,)], lambda n, chosen: (chosen, 1),
+                    lambda n, chosen: [("NonZero", ["x0"], "columns", {}),
+                                       ("Transpose", ["columns"], "y", {})],
+                    lambda _, x: np.argwhere(x), draw=draw_mask, types=(np.int64,)),
     "copy": Kind("BYTES", lambda n: [(n // 4,)], lambda n: (n // 4,), one("Identity"),
                  lambda _, x: x),
 }
@@ -160,7 +204,7 @@ class Workload:
     @property
     def bytes(self):
         """Returns the bytes read and written if the workload only moves memory; else 0."""
-        if self.kind not in KINDS or self.operations:
+        if self.kind not in peers.MOVING:
             return 0
         return 4 * sum(map(math.prod, [*KINDS[self.kind].inputs(*self.numbers), self.output]))
 
@@ -183,11 +227,17 @@ class Workload:
             return Path(self.key), random_inputs(onnx.load(self.key, load_external_data=False), rng)
         if self.kind == "network":
             return self.export(), find_network(self.key).inputs({"batch": self.batch})
-        inputs = {f"x{i}": rng.standard_normal(shape, np.float32)
-                  for i, shape in enumerate(KINDS[self.kind].inputs(*self.numbers))}
+        inputs = {f"x{i}": x for i, x in enumerate(self.draw(rng))}
         path = Path(folder) / f"{self.kind}.onnx"
-        onnx.save(self.make_model(), path)
+        onnx.save(self.make_model(inputs), path)
         return path, inputs
+
+    def draw(self, rng):
+        """Returns the operands of work on arrays."""
+        kind = KINDS[self.kind]
+        if kind.draw:
+            return kind.draw(rng, *self.numbers)
+        return [rng.standard_normal(shape, np.float32) for shape in kind.inputs(*self.numbers)]
 
     def export(self):
         """Returns a network's file, which another process writes if it is not there."""
@@ -205,25 +255,29 @@ class Workload:
                 raise Unavailable(f"it cannot be exported: {said[0]}"[:600])
         return path
 
-    def make_model(self):
+    def make_model(self, inputs):
         kind, n = KINDS[self.kind], self.numbers
-        ports = [helper.make_tensor_value_info(f"x{i}", TensorProto.FLOAT, shape)
-                 for i, shape in enumerate(kind.inputs(*n))]
-        nodes = [helper.make_node(operator, inputs or [p.name for p in ports], [output], **more)
-                 for operator, inputs, output, more in kind.nodes(*n)]
-        constants = [helper.make_tensor(name, TensorProto.FLOAT, [], [v])
+        ports = [port(name, x.dtype, x.shape) for name, x in inputs.items()]
+        nodes = [helper.make_node(operator, taken or [*inputs], output.split(), **more)
+                 for operator, taken, output, more in kind.nodes(*n)]
+        constants = [onnx.numpy_helper.from_array(np.asarray(v), name)
                      for name, v in kind.constants(*n).items()]
-        result = helper.make_tensor_value_info("y", TensorProto.FLOAT, self.output)
-        graph = helper.make_graph(nodes, self.kind, ports, [result], constants)
+        results = [port(name, np.dtype(t), self.output) for name, t in zip("yz", kind.types)]
+        graph = helper.make_graph(nodes, self.kind, ports, results, constants)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)],
                                  ir_version=IR_VERSION)
 
     def reference(self, inputs):
-        """Returns a list of the result in f64; None if there is no NumPy reference."""
+        """Returns a list of the results, floats in f64; None if there is no NumPy reference."""
         if self.kind not in KINDS:
             return None
         operands = [x.astype(np.float64) for x in inputs.values()]
-        return [KINDS[self.kind].reference(self.numbers, *operands)]
+        made = KINDS[self.kind].reference(self.numbers, *operands)
+        return made if isinstance(made, list) else [made]
+
+
+def port(name, dtype, shape):
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), shape)
 
 
 def random_inputs(model, rng):
@@ -293,6 +347,12 @@ LIST = [
     Workload("add:4096x1024", "add 4096 × 1024"),
     Workload("add:8192x8192", "add 8192 × 8192", (Bar("copy", 0.90),)),
     Workload("copy:67108864", "copy 64 MiB"),
+    Workload("cumsum:10000000", "cumulative sum of 10⁷", (Bar("pytorch", 1.0),)),
+    Workload("sort:10000000", "sort 10⁷ with their places", (Bar("pytorch", 1.0),)),
+    Workload("topk:1000000x100", "100 greatest of 10⁶", (Bar("pytorch", 1.0),)),
+    Workload("scatter:1000000x64x100000", "add 10⁶ rows of 64 into 10⁵", (Bar("pytorch", 1.0),)),
+    Workload("nonzero:10000000x5000000", "places of 5 · 10⁶ of 10⁷", (Bar("pytorch", 1.0),)),
+    Workload("nonzero:10000000x100000", "places of 10⁵ of 10⁷", (Bar("pytorch", 1.0),)),
     network("resnet50", Bar("onnxruntime", 1.6, threads=2)),
     network("mobilenet_v2", Bar("onnxruntime", 2.0, threads=2)),
     network("bert6_128", Bar("onnxruntime", 1.6, threads=2)),

@@ -49,9 +49,9 @@ def function_times(build, function, argument):
     return lambda enough: times_of(lambda t: run(address, argument, t), enough)
 
 
-def empty(shape):
+def empty(shape, dtype=np.float32):
     """Makes an array whose pages are mapped."""
-    return aligned(np.zeros(shape, np.float32))
+    return aligned(np.zeros(shape, dtype))
 
 
 class Library:

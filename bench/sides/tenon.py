@@ -12,9 +12,9 @@ from worker import Work
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "models" / "onnx"), str(ROOT / "tests" / "ops")]
 from binding import Tensor, conv_desc  # noqa: E402
-from tenon import DTYPES, NUMBER, Library, Refused, as_shape  # noqa: E402
+from tenon import NUMBER, NUMPY, Library, Refused, as_shape  # noqa: E402
 
-F32 = DTYPES["f32"][0]
+ADD = 1  # TN_SCATTER_ADD
 
 
 def conv(tn, numbers, x, w):
@@ -28,6 +28,12 @@ def attention(tn, numbers, q, k, v):
     return tn.matmul(tn.softmax(scores, -1), v)
 
 
+def topk(tn, numbers, x):
+    out = (ctypes.c_void_p * 2)()
+    tn.topk(x, numbers[1], 0, True, ctypes.addressof(out))
+    return [Tensor(tn, address) for address in out]
+
+
 EXPRESSIONS = {
     "matmul": lambda tn, _, a, b: tn.matmul(a, b),
     "conv": conv,
@@ -37,6 +43,11 @@ EXPRESSIONS = {
     "gelu": lambda tn, _, x: tn.gelu(x),
     "add": lambda tn, _, a, b: tn.add(a, b),
     "copy": lambda tn, _, x: x,
+    "cumsum": lambda tn, _, x: tn.cumsum(x, 0),
+    "sort": lambda tn, _, x: [tn.sort(x, 0, False), tn.argsort(x, 0, False)],
+    "topk": topk,
+    "scatter": lambda tn, _, x, index, updates: tn.scatter_nd(x, index, updates, ADD),
+    "nonzero": lambda tn, _, x: tn.nonzero(x),
 }
 
 
@@ -67,16 +78,18 @@ class Side:
             raise Refused(status, self.tn.message())
 
     def compile(self, task, inputs):
-        """Compiles an expression of the inputs; returns a binding and its output's name."""
+        """Compiles expressions of the inputs; returns a binding and its outputs' names."""
         operands = [Tensor(self.tn, self.tn.lib.tn_input(self.tn.context, name.encode(),
-                                                         as_shape(x.shape), F32))
+                                                         as_shape(x.shape),
+                                                         NUMBER[x.dtype]))
                     for name, x in inputs.items()]
-        out = EXPRESSIONS[task["kind"]](self.tn, task["numbers"], *operands)
+        made = EXPRESSIONS[task["kind"]](self.tn, task["numbers"], *operands)
+        outputs = made if isinstance(made, list) else [made]
         plan, binding = ctypes.c_void_p(), ctypes.c_void_p()
-        self.check(self.tn.lib.tn_plan_compile(self.tn.context, self.tn.many([out]), 1, None,
-                                               ctypes.byref(plan)))
+        self.check(self.tn.lib.tn_plan_compile(self.tn.context, self.tn.many(outputs), len(outputs),
+                                               None, ctypes.byref(plan)))
         self.check(self.tn.lib.tn_plan_bind(plan, ctypes.byref(binding)))
-        return binding, ["0"]
+        return binding, [str(i) for i in range(len(outputs))]
 
     def load(self, task):
         """Loads a model; returns a binding and the names of the outputs."""
@@ -108,8 +121,10 @@ class Side:
 
         def read(output):
             type_of = lib.tn_binding_type(binding, output.encode())
-            out = native.empty(tuple(type_of.shape.size[:type_of.shape.rank]))
-            check(lib.tn_binding_read(binding, output.encode(), F32, out.ctypes.data, out.nbytes))
+            out = native.empty(tuple(type_of.shape.size[:type_of.shape.rank]),
+                               NUMPY[type_of.dtype])
+            check(lib.tn_binding_read(binding, output.encode(), type_of.dtype, out.ctypes.data,
+                                      out.nbytes))
             return out
 
         def results(held=inputs):
