@@ -255,9 +255,15 @@ const node *codegen_lower(ir *g, const node *sink) {
   lowering l = {.g = g, .a = ir_arena(g)};
   sink = lower_pin_steps(&l, fold_analysis_separate_emits(g, sink));
   node_list order = topo_sort(l.a, &sink, 1, NULL, NULL);
+  find_direct_stages(&l, &order);
+  const node *fused = lower_fuse_emits(&l, sink, &order);
+  if (fused != sink) {
+    sink = fused;
+    order = topo_sort(l.a, &sink, 1, NULL, NULL);
+    find_direct_stages(&l, &order);
+  }
   for (size_t i = 0; i < order.n; i++)
     if (order.at[i]->op == OP_FOLD) lower_fold_register(&l, order.at[i]);
-  find_direct_stages(&l, &order);
   fold_analysis_in_place(l.a, sink, &l.in_place);
   lower_find_starts(&l, &order);
   fold_analysis_scopes(g, sink, &l.places);

@@ -108,6 +108,12 @@ const node *lower_copy_home(lowering *l, const home *from, const home *to, const
 /** True if copies of its own loops may run over the elements that a stage's value writes. */
 bool lower_may_repeat(lowering *l, const node *stage, size_t value);
 
+/* fuse_emits.c */
+
+/** The kernel in which FOLDs store to outputs what STAGEs would compute of their emitted values:
+    these lie in outputs from then on. `order`: all nodes, sources first. */
+const node *lower_fuse_emits(lowering *l, const node *sink, const node_list *order);
+
 /* output_arrays.c */
 
 /** Finds the arrays of FOLDs that an OUT's STAGE merely copies to its params: they lie there. */

@@ -11,6 +11,7 @@
 #include "ir/transform/element_expression.h"
 #include "ir/transform/rewrite.h"
 #include "schedule/core/user_kernel.h"
+#include "schedule/values/absorb_scans.h"
 #include "schedule/values/collapse_reduction.h"
 #include "schedule/values/factor_sums.h"
 #include "schedule/values/guarded_values.h"
@@ -417,6 +418,7 @@ void values_build(ir *g, int math, const machine *m, const joins_policy *p, norm
         .g = g, .a = ir_arena(g), .work = work, .math = math, .policy = p, .in = in, .out = out};
     find_tensors(&r);
     for (size_t i = 0; i < r.tensors.n; i++) add_tensor_value(&r, r.tensors.at[i]);
+    absorb_scans(g, in, out);
     add_required_stores(&r);
     drop_unread(&r);
     rewrite_sums(&r, m);

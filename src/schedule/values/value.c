@@ -27,7 +27,8 @@ node_list value_reads_of(ir *g, const map *tensors, const node *body) {
   arena_mark here = arena_save(work);
   node_list reads = {0}, order = topo_sort(work, &body, 1, is_expression, (void *)tensors);
   for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_INDEX && order.at[i]->src[0]->op != OP_STATE)
+    if (order.at[i]->op == OP_INDEX && order.at[i]->src[0]->op != OP_STATE &&
+        !node_is_binder(order.at[i]->src[0]))
       vec_push(ir_arena(g), &reads, order.at[i]);
   arena_rewind(work, here);
   return reads;

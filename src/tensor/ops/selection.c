@@ -1,8 +1,8 @@
 /* Selections, whose sizes follow from elements: nonzero, compress and masked_select. How many
    elements of a mask are selected before a selected one is its place, and how many are in all is
    their number. An update of an array of that size at these places, which are distinct (SCATTER),
-   gives their positions, in time linear in the mask. Sums over blocks are short, so that the time
-   is that of reading the mask. */
+   gives their positions, in time linear in the mask. Blocks of a long mask are counted, and then
+   searched, apart from each other. */
 #include "tensor/ops/selection.h"
 
 #include "ir/index/build_tensor.h"
@@ -11,14 +11,13 @@
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/expressions.h"
 
-/* Elements of a block, and blocks from which a mask is divided. Lanes take a block each: blocks of
-   a power of two of bytes would share few sets of a cache. */
+/* Elements of a block, and blocks from which a mask is divided. */
 enum { BLOCK = 2000, BLOCKS_LEAST = 8 };
 
 /** A mask, in blocks. */
 typedef struct blocks {
-  const node *count, *size; /* blocks, and elements of one */
-  const node *sums;   /* (count, size + 1): how many are selected before each element of a block */
+  const node *rows; /* the mask as (count, size), filled up with false */
+  const node *count, *size;
   const node *starts; /* (count): how many are selected before each block */
   const node *all;    /* how many are selected in all, an ITEM */
 } blocks;
@@ -27,31 +26,28 @@ static const node *running_sums(builder *b, const node *x, dtype t, size_t axis)
   return ir_scan(b->ir, OP_ADD, ex_cast(b, x, t), axis);
 }
 
-/** A mask in rows of `size`, filled up with false, with a false before each row. */
-static const node *mask_rows(builder *b, const node *mask, const sizes *s) {
-  ir *g = b->ir;
-  const node *none = ir_const_bits(g, DT_BOOL, 0), *zero = ix_const(g, 0);
-  const node *rest = ix_sub(g, ix_mul(g, s->at[0], s->at[1]), mask->dims[0]);
-  mask = shape_reshape(b, shape_pad(b, mask, 0, zero, rest, none), s);
-  return shape_pad(b, mask, 1, ix_const(g, 1), zero, none);
+/** How many elements of each row are selected. */
+static const node *row_counts(builder *b, const node *rows, dtype t) {
+  int64_t axis = 1;
+  return ir_reduce(b->ir, ex_cast(b, rows, t), OP_ADD, 1, &axis);
 }
 
-/** Long masks have blocks, the sums of which fit into 16 bits and are apart from each other. */
 static blocks blocks_of(builder *b, const node *mask) {
   ir *g = b->ir;
-  const node *n = mask->dims[0], *one = ix_const(g, 1);
-  bool is_divided = n->lo >= BLOCKS_LEAST * BLOCK;
+  const node *n = mask->dims[0], *zero = ix_const(g, 0);
   dtype t = n->hi <= INT32_MAX ? DT_I32 : DT_I64;
-  blocks k = {.count = one, .size = n};
-  if (is_divided) {
+  blocks k = {.count = ix_const(g, 1), .size = n};
+  if (n->lo >= BLOCKS_LEAST * BLOCK) {
     k.size = ix_const(g, BLOCK);
     k.count = ix_floordiv(g, ix_add_const(g, n, BLOCK - 1), k.size);
   }
-  sizes s = {.rank = 2, .at = {k.count, k.size}}, flat = {.rank = 1, .at = {k.count}};
-  k.sums = running_sums(b, mask_rows(b, mask, &s), is_divided ? DT_I16 : t, 1);
-  const node *own = shape_reshape(b, shape_slice(b, k.sums, 1, k.size, one, 1), &flat);
-  const node *ends = running_sums(b, own, t, 0), *last = ix_add_const(g, k.count, -1);
-  k.starts = ex_binary(b, OP_SUB, ends, ex_cast(b, own, t));
+  sizes s = {.rank = 2, .at = {k.count, k.size}};
+  const node *rest = ix_sub(g, ix_mul(g, k.count, k.size), n);
+  mask = shape_pad(b, mask, 0, zero, rest, ir_const_bits(g, DT_BOOL, 0));
+  k.rows = shape_reshape(b, mask, &s);
+  const node *own = row_counts(b, k.rows, t), *ends = running_sums(b, own, t, 0);
+  const node *last = ix_add_const(g, k.count, -1);
+  k.starts = ex_binary(b, OP_SUB, ends, own);
   k.all = ir_item(g, ends, &last, 0, n);
   return k;
 }
@@ -60,11 +56,11 @@ const node *node_selected_positions(builder *b, const node *mask) {
   ir *g = b->ir;
   blocks k = blocks_of(b, mask);
   sizes s = {.rank = 2, .at = {k.count, k.size}}, some = {.rank = 1, .at = {k.all}};
-  const node *before = shape_slice(b, k.sums, 1, ix_const(g, 0), k.size, 1);
-  const node *after = shape_slice(b, k.sums, 1, ix_const(g, 1), k.size, 1);
-  const node *place = shape_broadcast(b, shape_unsqueeze(b, k.starts, 1), &s);
-  place = ex_binary(b, OP_ADD, place, ex_cast(b, before, (dtype)place->dtype));
-  place = ex_where(b, ex_binary(b, OP_NE, before, after), place, ex_int(b, place, -1));
+  dtype t = (dtype)k.starts->dtype;
+  const node *before = shape_broadcast(b, shape_unsqueeze(b, k.starts, 1), &s);
+  const node *place = ex_binary(b, OP_ADD, before, running_sums(b, k.rows, t, 1));
+  place = ex_binary(b, OP_SUB, place, ex_int(b, place, 1));
+  place = ex_where(b, k.rows, place, ex_int(b, place, -1));
   place = ex_cast(b, place, DT_I64);
   const node *row = ex_iota(b, DT_I64, &s, 0);
   const node *position = ex_binary(b, OP_MUL, row, ex_fill(b, ex_size(b, k.size, DT_I64), &s));

@@ -1,0 +1,136 @@
+/* Computes a scan in the kernel of the updates that read it, so that its elements need no array in
+   memory. That holds where updates at distinct places read the scan at their own coordinates, by
+   values of one reader each, and nothing else reads it: the kernel has a nest of its own for these
+   updates, in whose loop over the scan's axis the FOLD emits one element each. */
+#include "schedule/values/absorb_scans.h"
+
+#include "ir/core/binder.h"
+#include "ir/transform/substitute.h"
+
+static bool is_element_scan(const value *v) {
+  return v && v->updates && v->updates->is_scan && !v->updates->classes && v->body;
+}
+
+/** The axis of a scan. */
+static size_t scan_axis(const value *scan) {
+  size_t axis = 0;
+  while (!(scan->updates->along >> axis & 1)) axis++;
+  return axis;
+}
+
+/** True if an element is read at the coordinates of the value that reads it. */
+static bool is_at_own_coordinates(const value *v, const node *read) {
+  if (read->n_src - 1u != v->rank) return false;
+  for (size_t i = 0; i < v->rank; i++)
+    if (read->src[1 + i] != v->coords[i]) return false;
+  return true;
+}
+
+typedef struct absorbing {
+  ir *g;
+  values *all;
+  map readers;  /* tensor → its only reader; NULL: several, or it is needed as an array */
+  map carriers; /* tensors of scans, and of values that read one, each of one reader */
+} absorbing;
+
+static void note_reader(absorbing *s, const node *tensor, const value *reader) {
+  const value *only = map_has(&s->readers, tensor) ? NULL : reader;
+  map_set(ir_scratch(s->g), &s->readers, tensor, (void *)only);
+}
+
+static void find_readers(absorbing *s, const normalised *in) {
+  for (size_t i = 0; i < s->all->at.n; i++) {
+    const value *v = s->all->at.at[i];
+    for (size_t k = 0; k < v->inputs.tensors.n; k++) note_reader(s, v->inputs.tensors.at[k], v);
+    for (size_t k = 0; k < v->inputs.arrays.n; k++) note_reader(s, v->inputs.arrays.at[k], NULL);
+  }
+  for (size_t i = 0; i < in->n_roots; i++) note_reader(s, in->roots[i], NULL);
+}
+
+/** True if a value is an expression, which is computed where it is read. */
+static bool is_plain(const value *v) {
+  return v->body && !value_is_reduction(v) && !v->updates && !v->memory.is_never_inlined &&
+         !v->memory.stores.n && !value_is_never_stored(v);
+}
+
+/** True if v reads a scan that it may compute, and all such at its own coordinates. */
+static bool reads_carriers(const absorbing *s, const value *v) {
+  bool any = false;
+  for (size_t i = 0; i < v->inputs.elements.n; i++) {
+    const node *read = v->inputs.elements.at[i];
+    if (!map_has(&s->carriers, read->src[0])) continue;
+    if (!is_at_own_coordinates(v, read)) return false;
+    any = true;
+  }
+  return any;
+}
+
+static void find_carriers(absorbing *s) {
+  for (size_t i = 0; i < s->all->at.n; i++) {
+    const value *v = s->all->at.at[i];
+    bool carries = is_element_scan(v) || (is_plain(v) && reads_carriers(s, v));
+    if (carries && map_get(&s->readers, v->tensor))
+      map_set(ir_scratch(s->g), &s->carriers, v->tensor, NULL);
+  }
+}
+
+/** The element of a scan at coordinates, from a FOLD over a range of its own. */
+static const node *scanned_element(ir *g, const value *scan, const node *const at[]) {
+  size_t axis = scan_axis(scan), rank = 1;
+  dtype t = (dtype)scan->body->dtype;
+  map with = {0};
+  const node *extent = range_extent(scan->coords[axis]),
+             *r = range_clone(g, scan->coords[axis], extent);
+  for (size_t i = 0; i < scan->rank; i++)
+    if (scan->coords[i]->op == OP_RANGE)
+      map_set(ir_arena(g), &with, scan->coords[i], (void *)(i == axis ? r : at[i]));
+  uint64_t start = 0;
+  op_identity((op)scan->updates->op, t, &start);
+  const node *init = ir_const_bits(g, t, start), *step = subst(g, scan->body, &with);
+  const node *state = index_make(g, t, fold_state_make(g, t, r, 0), 0, 0, NULL);
+  const node *fold = fold_make(g, &(fold_spec){.n_states = 1,
+                                               .n_emits = 1,
+                                               .n_ranges = 1,
+                                               .inits = &init,
+                                               .steps = &step,
+                                               .ops = &scan->updates->op,
+                                               .emits = &state,
+                                               .ranks = &rank,
+                                               .coords = &r,
+                                               .extents = &extent,
+                                               .ranges = &r});
+  return index_make(g, t, fold, 1, 1, &at[axis]);
+}
+
+/** The expression of an element of a scan, which is no array then, or of a value that reads one. */
+static const node *carried_element(ir *g, value *v, const node *read) {
+  v->memory.is_never_inlined = false;
+  if (v->updates) return scanned_element(g, v, read->src + 1);
+  map with = value_coords_at(ir_arena(g), v, read);
+  return subst_ranges(g, v->body, &with);
+}
+
+/** Replaces the elements that v reads of carriers until it computes their scans. */
+static void absorb_into(const absorbing *s, value *v) {
+  for (bool changes = reads_carriers(s, v); changes;) {
+    map with = {0};
+    for (size_t i = 0; i < v->inputs.elements.n; i++) {
+      const node *read = v->inputs.elements.at[i];
+      if (map_has(&s->carriers, read->src[0]))
+        map_set(ir_scratch(s->g), &with, read,
+                (void *)carried_element(s->g, map_get(&s->all->of, read->src[0]), read));
+    }
+    changes = with.n;
+    if (changes) value_set_body(s->g, s->all, v, subst(s->g, v->body, &with));
+  }
+}
+
+void absorb_scans(ir *g, const normalised *in, values *v) {
+  arena_mark here = arena_save(ir_scratch(g));
+  absorbing s = {.g = g, .all = v};
+  find_readers(&s, in);
+  find_carriers(&s);
+  for (size_t i = 0; i < v->at.n; i++)
+    if (v->at.at[i]->updates && v->at.at[i]->updates->is_distinct) absorb_into(&s, v->at.at[i]);
+  arena_rewind(ir_scratch(g), here);
+}
