@@ -453,6 +453,27 @@ static void inputs_are_given_anew(void **state) {
   check_output_floats(b, "0", FLOATS(1, 2, 3, 4, -1, -2, -3, -4));
 }
 
+/** Kernels read the caller's bools in place; bytes other than 0 and 1 are true. */
+static void bools_of_any_byte_are_read(void **state) {
+  enum { N = 67 }; /* more than the words that are checked at once, and a rest */
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_BOOL);
+  tn_tensor *out[] = {x, tn_sum(tn_cast(x, TN_I32), tn_axes(0), false)};
+  tn_binding *b = bind_compiled(c, out, 2, NULL);
+  unsigned char data[N], seen[N];
+  memset(data, 1, sizeof data);
+  tn_binding_input(b, "x", tn_shape(N), TN_BOOL, data, sizeof data);
+  for (int i = 0; i <= N; i++) {
+    int32_t sum = -1;
+    check_bound(b, tn_binding_run(b));
+    check_bound(b, tn_binding_read(b, "1", TN_I32, &sum, sizeof sum));
+    check_bound(b, tn_binding_read(b, "0", TN_BOOL, seen, sizeof seen));
+    assert_int_equal(sum, N - i / 2);
+    for (int k = 0; k < N; k++) assert_int_equal(seen[k], data[k] != 0);
+    if (i < N) data[i] = i % 2 ? 0 : 254; /* read without being given again */
+  }
+}
+
 /** A growing cache: a carried input takes the output's size. */
 static void carried_sizes_grow(void **state) {
   tn_context *c = *state;
@@ -1265,6 +1286,7 @@ int main(void) {
       WITH(outputs_are_carried),
       WITH(carried_sizes_grow),
       WITH(inputs_are_given_anew),
+      WITH(bools_of_any_byte_are_read),
       WITH(what_was_read_is_computed_anew),
       WITH(reads_do_not_freeze_what_waits),
       WITH(plans_take_assigns),

@@ -94,10 +94,25 @@ static tn_device *device_of(const tn_binding *b, size_t buffer) {
   return executable_device_of(b->variant->executable, buffer);
 }
 
-/** Imports the caller's memory if its type agrees and the device can use it. */
+/** True if n bytes are 0 or 1. */
+static bool are_bools(const unsigned char *x, uint64_t n) {
+  const uint64_t others = UINT64_C(0xfefefefefefefefe);
+  uint64_t seen = 0, i = 0;
+  for (; i + 32 <= n && !(seen & others); i += 32) {
+    uint64_t word[4];
+    memcpy(word, x + i, sizeof word);
+    seen |= word[0] | word[1] | word[2] | word[3];
+  }
+  for (; i < n; i++) seen |= x[i];
+  return !(seen & others);
+}
+
+/** Imports the caller's memory if its type agrees and the device can use it. Bytes that are no
+   bools are copied as such: kernels and other readers of a bool rely on 0 and 1. */
 static bool import_input(tn_binding *b, bound_input *in, dtype t) {
+  if (in->dtype != t || !in->count) return false;
+  if (t == DT_BOOL && !are_bools(in->data, in->count)) return false;
   if (in->imported) return true;
-  if (in->dtype != t || t == DT_BOOL || !in->count) return false;
   if (!b->context->device->backend->import || (uintptr_t)in->data % dtype_bytes(t)) return false;
   diag d = {0};
   return buffer_import(b->context->device, (void *)in->data, in->count * dtype_bytes(t), NULL, NULL,
