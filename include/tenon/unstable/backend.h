@@ -150,6 +150,8 @@ typedef struct tn_renderer {
 typedef enum tn_code_kind {
   TN_CODE_BYTES = 0,  /**< compiled ahead of time */
   TN_CODE_SOURCE = 1, /**< text that is compiled when it is loaded */
+  TN_CODE_PRODUCT =
+      2, /**< a tn_product, at any alignment: the program is a call of the backend's library */
   TN_CODE_KIND_MAX_ENUM = 0x7fffffff
 } tn_code_kind;
 
@@ -210,6 +212,42 @@ typedef struct tn_program_facts {
   const char *const *value_names; /**< n_values of them */
   const int64_t *globals;         /**< n_globals slots */
 } tn_program_facts;
+
+/* ---- Libraries of products ---- */
+
+/** The most sizes of a product's batch. */
+#define TN_PRODUCT_BATCHES 4
+
+/** A matrix of a product, in a buffer of the launch. Counts are of elements; from one matrix of the
+    batch to the next the matrix moves by `batch`, 0 where all share it. */
+typedef struct tn_product_matrix {
+  int64_t buffer;      /**< position among the launch's buffers */
+  int64_t start;       /**< its first element */
+  int64_t row, column; /**< from a row to the next, from a column to the next: one of them is 1, and
+                          the other at least the length of what is contiguous */
+  int64_t batch[TN_PRODUCT_BATCHES];
+} tn_product_matrix;
+
+/** A product of matrices: out (m × n) = left (m × k) · right (k × n), once for each element of the
+    batch. `out` has the column step 1, and a buffer that is not one of the others'. Sizes and steps
+    from a row or column to the next fit in 31 bits. */
+typedef struct tn_product {
+  int64_t dtype; /**< a tn_dtype of all three: TN_F32 or TN_F64 */
+  int64_t m, n, k;
+  int64_t batch[TN_PRODUCT_BATCHES]; /**< sizes of the batch; 1: unused */
+  tn_product_matrix out, left, right;
+} tn_product;
+
+/** A library, made by others, that computes products of matrices on a device. Kernels that are such
+    a product, and nothing else, may become calls of it where that was measured to be faster
+    (tn_tune). The backend then gets code of kind TN_CODE_PRODUCT. */
+typedef struct tn_product_library {
+  size_t size;
+  const char *name; /**< "openblas": in records of measurements, of letters and digits */
+  bool is_usual;    /**< used unless the caller forbids it; else only on request */
+  /** Opens the library, once in a process, or fails with the reason why it cannot be used. */
+  tn_status (*open)(void *device, tn_failure *failure);
+} tn_product_library;
 
 /* ---- Work ---- */
 
@@ -331,6 +369,9 @@ struct tn_backend {
   /** Optional: streams. Default: one of the library's threads for each queue, or the caller's, runs
       works by `execute`; compute and copy queues alike. */
   const tn_stream_functions *streams;
+
+  /** Optional: the library of products. Default: none. */
+  const tn_product_library *products;
 };
 
 #ifdef __cplusplus

@@ -2,7 +2,7 @@
    them at an instruction set level (c_compiler), which is one of its pairs beside llvm_pair.c, and
    loads the objects (elf_loader). A launch calls
    the kernel once, or once for each worker on the host's threads, with the worker's index among its
-   values. */
+   values; or it is a product that OpenBLAS computes (openblas.c). */
 #include "device/cpu/cpu_backend.h"
 
 #include "base/arena.h"
@@ -13,6 +13,8 @@
 #include "device/cpu/detect_caches.h"
 #include "device/cpu/elf_loader.h"
 #include "device/cpu/isa_level.h"
+#include "device/cpu/openblas.h"
+#include "device/program/product.h"
 #include "ir/core/ir.h"
 #include "render/c/dialect.h"
 #include "render/c/render_c.h"
@@ -346,26 +348,39 @@ typedef void kernel_function(void *const *bufs, const int64_t *vals);
 
 typedef struct module {
   cpu *cpu;
-  elf_image *code;
+  elf_image *code; /* NULL: it is the product */
+  tn_product product;
 } module;
 
 typedef struct program {
   cpu *cpu;
-  kernel_function *function;
+  kernel_function *function; /* NULL: it is the product */
+  tn_product product;
   size_t n_values;
   int64_t core_id; /* the index of the worker's number among the values; −1: none */
 } program;
 
+/** Loads kernels, or a product with the library that computes it. */
+static tn_status load_code(module *m, const tn_code *code, tn_failure *f) {
+  diag d = {0};
+  if (code->kind == TN_CODE_PRODUCT) {
+    tn_status status = openblas_open(m->cpu, f);
+    return status ? status : product_read(code, &m->product, f);
+  }
+  tn_status status = elf_load(&m->code, code->data, code->bytes, &m->cpu->mem, &d);
+  if (status) *f = d.failure;
+  return status;
+}
+
 static tn_status cpu_load(void *device, const tn_code *code, void **out, tn_failure *f) {
   cpu *c = device;
-  diag d = {0};
   module *m = mem_calloc(&c->mem, 1, sizeof *m);
   if (!m) return tn_fail(f, TN_ERR_MEMORY, "out of memory");
   m->cpu = c;
-  if (elf_load(&m->code, code->data, code->bytes, &c->mem, &d)) {
+  tn_status status = load_code(m, code, f);
+  if (status) {
     mem_free(&c->mem, m, sizeof *m);
-    *f = d.failure;
-    return f->status;
+    return status;
   }
   *out = m;
   return TN_OK;
@@ -373,18 +388,19 @@ static tn_status cpu_load(void *device, const tn_code *code, void **out, tn_fail
 
 static void cpu_unload(void *arg) {
   module *m = arg;
-  elf_free(m->code);
+  if (m->code) elf_free(m->code);
   mem_free(&m->cpu->mem, m, sizeof *m);
 }
 
 static tn_status cpu_program(void *arg, const tn_program_facts *facts, void **out, tn_failure *f) {
   module *m = arg;
-  void *symbol = elf_symbol(m->code, facts->entry);
-  if (!symbol)
+  void *symbol = m->code ? elf_symbol(m->code, facts->entry) : NULL;
+  if (m->code && !symbol)
     return tn_fail(f, TN_ERR_INTERNAL, "the kernel object has no function %s", facts->entry);
   program *p = mem_calloc(&m->cpu->mem, 1, sizeof *p);
   if (!p) return tn_fail(f, TN_ERR_MEMORY, "out of memory");
-  *p = (program){.cpu = m->cpu, .n_values = facts->n_values, .core_id = facts->core_id};
+  *p = (program){
+      .cpu = m->cpu, .product = m->product, .n_values = facts->n_values, .core_id = facts->core_id};
   memcpy(&p->function, &symbol, sizeof symbol);
   *out = p;
   return TN_OK;
@@ -424,6 +440,7 @@ static tn_status cpu_execute(void *device, const tn_work *work, tn_failure *f) {
   (void)device;
   const program *p = work->program;
   const tn_launch *l = work->launch;
+  if (!p->function) return openblas_run(p->cpu, &p->product, l, f);
   void *few[FEW], **bufs = few;
   size_t bytes = l->n_buffers * sizeof *bufs;
   if (l->n_buffers > FEW && !(bufs = mem_alloc(&p->cpu->mem, bytes)))
@@ -479,4 +496,5 @@ const tn_backend cpu_backend = {.size = sizeof cpu_backend,
                                 .unload = cpu_unload,
                                 .program = cpu_program,
                                 .program_free = cpu_program_free,
-                                .execute = cpu_execute};
+                                .execute = cpu_execute,
+                                .products = &openblas_products};
