@@ -437,7 +437,7 @@ typedef struct place {
   int64_t ns;
 } place;
 
-typedef enum step_kind { RUN, COPY, FILL, WAIT, REACH } step_kind;
+typedef enum step_kind { RUN, CALL, COPY, FILL, WAIT, REACH } step_kind;
 
 typedef struct step {
   struct step *next;
@@ -448,6 +448,7 @@ typedef struct step {
   unsigned char fill;
   place *place;
   cuda_function function;
+  void (*call)(const void *arguments); /* CALL, with a copy of them at `arguments` */
   unsigned grid[3], group[3];
   void *arguments[]; /* followed by what they point to */
 } step;
@@ -481,6 +482,7 @@ static cuda_status do_step(const step *w, unsigned seed) {
   switch (w->kind) {
   case RUN:
     return w->function->run((void **)w->arguments, w->grid, w->group, seed) ? LAUNCH_FAILED : 0;
+  case CALL: w->call(w->arguments); return 0;
   case COPY: memmove(w->to, w->from, w->bytes); return 0;
   case FILL: memset(w->to, w->fill, w->bytes); return 0;
   default: return 0;
@@ -597,6 +599,16 @@ cuda_status cuLaunchKernel(cuda_function f, unsigned grid_x, unsigned grid_y, un
   const unsigned grid[] = {grid_x, grid_y, grid_z}, group[] = {x, y, z};
   memcpy(w->grid, grid, sizeof grid);
   memcpy(w->group, group, sizeof group);
+  return end(add_step(q, w));
+}
+
+cuda_status stand_in_call(cuda_stream q, void (*call)(const void *), const void *arguments,
+                          size_t bytes) {
+  cuda_status s = begin("stand_in_call");
+  if (s) return s;
+  if (q->context != current()) return end(INVALID_HANDLE);
+  step *w = new_step(CALL, bytes);
+  if (w) memcpy(w->arguments, arguments, bytes), w->call = call;
   return end(add_step(q, w));
 }
 

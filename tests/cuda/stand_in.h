@@ -1,5 +1,5 @@
 /* The form of a "cubin" for the stand-ins of CUDA's driver and of NVRTC: a shared object
-   of emulated kernels, and the switches for tests.
+   of emulated kernels, the switches for tests, and the streams as the stand-in of cuBLAS uses them.
 
    STAND_IN_DEVICES      number of devices; default 2
    STAND_IN_CAPABILITY   their compute capability; default 9.0
@@ -10,6 +10,9 @@
 #ifndef TENON_TESTS_CUDA_STAND_IN_H
 #define TENON_TESTS_CUDA_STAND_IN_H
 
+#include "device/cuda/cuda_api.h"
+
+#include <stddef.h>
 #include <stdint.h>
 
 enum { IMAGE_TARGET_BYTES = 16 };
@@ -24,6 +27,13 @@ typedef struct image_head {
 /** As STAND_IN_FAIL, for the rest of the process; NULL: nothing fails, and devices that were lost
     are found again. A function of libcuda.so.1. */
 void stand_in_fail(const char *fault);
+
+/** Has a stream call a function with a copy of the arguments. A function of libcuda.so.1. */
+cuda_status stand_in_call(cuda_stream stream, void (*call)(const void *arguments),
+                          const void *arguments, size_t bytes);
+
+/** The number of products that cuBLAS computed. A function of libcublas.so. */
+int stand_in_products(void);
 
 /** The number of calls of NVRTC's nvrtcCompileProgram. A function of libnvrtc.so. */
 int stand_in_compilations(void);

@@ -170,4 +170,5 @@ const tn_backend cuda_backend = {.size = sizeof cuda_backend,
                                  .unload = cuda_unload,
                                  .program = cuda_program_make,
                                  .program_free = cuda_program_free,
-                                 .streams = &cuda_streams};
+                                 .streams = &cuda_streams,
+                                 .products = &cuda_product_library};

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/thread.h"
+#include "device/cuda/cublas_api.h"
 #include "device/cuda/cuda_api.h"
 #include "ir/core/op.h"
 
@@ -42,8 +43,10 @@ typedef struct cuda_device {
   cuda_context context;            /* the primary one, which other libraries of the process share */
   atomic_bool is_lost;             /* the driver said so */
   const char *lacks[OP_LIMIT + 1]; /* ops that CUDA C lacks, up to NULL */
-  mutex lock;                      /* of the clock below */
-  cuda_shared_event *origin;       /* times are counted from it; NULL: none was asked for */
+  cublas_api blas;                 /* if has_blas, from when on it stays */
+  mutex lock;                      /* of what is below */
+  bool has_blas;
+  cuda_shared_event *origin; /* times are counted from it; NULL: none was asked for */
   int64_t origin_ns;
 } cuda_device;
 
@@ -55,7 +58,8 @@ typedef struct cuda_memory {
 
 typedef struct cuda_program {
   cuda_device *device;
-  cuda_function function;
+  cuda_function function; /* NULL: it is the product */
+  tn_product product;
   const tn_program_facts *facts;
 } cuda_program;
 
@@ -81,6 +85,12 @@ void cuda_unload(void *module);
 tn_status cuda_program_make(void *module, const tn_program_facts *facts, void **program,
                             tn_failure *f);
 void cuda_program_free(void *program);
+
+/* Products of matrices (cuda_products.c). */
+extern const tn_product_library cuda_product_library;
+/** Hands a product to a stream, whose handle of cuBLAS is made if it is NULL. Within cuda_enter. */
+tn_status cuda_product_run(cuda_device *v, cuda_stream stream, cublas_handle *handle,
+                           const tn_product *p, const tn_launch *l, tn_failure *f);
 
 /* Bytes of a kernel's arguments: all of them, and what is left for its values. */
 enum { CUDA_ARGUMENT_BYTES = 4096, CUDA_VALUE_BYTES = 256 };

@@ -10,6 +10,7 @@
 typedef struct cuda_queue {
   cuda_device *device;
   cuda_stream stream;
+  cublas_handle blas; /* NULL: no product ran so far */
 } cuda_queue;
 
 typedef struct cuda_mark {
@@ -42,6 +43,7 @@ static void stream_free(void *stream) {
   tn_failure unread;
   if (!cuda_enter(v, &unread)) {
     v->cu.StreamSynchronize(q->stream);
+    if (q->blas) v->blas.Destroy(q->blas);
     v->cu.StreamDestroy_v2(q->stream);
     cuda_leave(v);
   }
@@ -60,6 +62,7 @@ static tn_status launch(cuda_queue *q, const tn_work *w, tn_failure *f) {
   cuda_device *v = q->device;
   const cuda_program *p = w->program;
   const tn_launch *l = w->launch;
+  if (!p->function) return cuda_product_run(v, q->stream, &q->blas, &p->product, l, f);
   cuda_address addresses[MOST_ARGUMENTS];
   void *arguments[MOST_ARGUMENTS];
   unsigned grid[3], group[3] = {1, 1, 1};

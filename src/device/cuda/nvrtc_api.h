@@ -4,6 +4,7 @@
 #define TENON_DEVICE_CUDA_NVRTC_API_H
 
 #include "base/diag.h"
+#include "device/cuda/find_toolkit.h"
 
 #include <stddef.h>
 
@@ -19,10 +20,9 @@ typedef struct nvrtc_api {
 #undef NVRTC
 } nvrtc_api;
 
-/** Finds NVRTC's file without opening it: TENON_NVRTC, or else the newest version in the first
-    folder of LD_LIBRARY_PATH, or of where toolkits are installed, that has one. TN_ERR_COMPILE with
-    a sentence that says how to get it if there is none. */
-enum { NVRTC_PATH_BYTES = 1024 };
+/** Finds NVRTC's file without opening it: TENON_NVRTC, or else the newest version by
+    toolkit_find. TN_ERR_COMPILE with a sentence that says how to get it if there is none. */
+enum { NVRTC_PATH_BYTES = TOOLKIT_PATH_BYTES };
 tn_status nvrtc_find(char path[NVRTC_PATH_BYTES], diag *d);
 
 /** Finds and opens NVRTC. */
