@@ -83,10 +83,11 @@ bool code_record_read(code_record *p, const void *data, size_t bytes, size_t n, 
   code_record_kernel *kernels = arena_calloc(a, n, sizeof *kernels);
   for (size_t i = 0; i < n && !r.failed; i++) read_kernel(&r, &kernels[i], a);
   uint64_t kind = deserialise_number(&r);
-  *p = (code_record){.code.kind = kind == TN_CODE_SOURCE ? TN_CODE_SOURCE : TN_CODE_BYTES,
-                     .kernels = kernels};
+  bool is_known = kind <= TN_CODE_PRODUCT;
+  *p =
+      (code_record){.code.kind = is_known ? (tn_code_kind)kind : TN_CODE_BYTES, .kernels = kernels};
   p->code.data = deserialise_block(&r, &p->code.bytes);
-  return !r.failed && r.at == r.end && kind <= TN_CODE_SOURCE && p->code.bytes;
+  return !r.failed && r.at == r.end && is_known && p->code.bytes;
 }
 
 static bool has_slot(const tn_program_spec *kernel, int64_t slot) {

@@ -9,10 +9,13 @@
 #include "compile/code_record.h"
 #include "compile/compiler_identity_cache.h"
 #include "compile/kernel_cache.h"
+#include "compile/match_product.h"
 #include "compile/program_node.h"
 #include "compile/program_spec.h"
 #include "device/core/output.h"
+#include "device/program/product.h"
 #include "device/threads/thread_pool.h"
+#include "ir/core/pass_names.h"
 #include "ir/text/sink_text.h"
 #include "ir/transform/copy_graph.h"
 
@@ -33,10 +36,12 @@ typedef struct request {
   const program_record *record;
   kernel_graph_key graph;
   const char *tuned;          /* decisions of its schedule, as text; "": the search's */
+  const tn_product *product;  /* its code, by which it is a call of a library; NULL: it is none */
   const decision_list *found; /* by the search, before; or NULL */
   cache_key key;
   kernel *kernel; /* with a reference; NULL: another thread compiles it */
   bool claimed;   /* this compilation compiles it, into: */
+  bool is_other;  /* the disk has its kernel, which takes other buffers or values */
   ir *ir;         /* of the program, once code is generated */
   diag diag;      /* of that ir, unless it is the caller's */
   tn_program_spec spec;
@@ -111,13 +116,50 @@ static const char *tuned_key_of(compilation *c, const request *r) {
   return tuned_key_make(c->arena, c->target, c->identity, r->graph);
 }
 
+/** The device's library, if it can be opened. */
+static const tn_product_library *open_library(const device_target *t) {
+  const tn_product_library *l = t->device->backend->products;
+  tn_failure unread = {0};
+  return l && l->open(t->device->state, &unread) == TN_OK ? l : NULL;
+}
+
+/** The product that a kernel of the ir is; NULL: it is none. */
+static const tn_product *product_of(compilation *c, const node *kernel) {
+  tn_product p, *copy;
+  if (kernel->op != OP_SINK || !match_product(kernel, c->codegen.math, &p)) return NULL;
+  copy = arena_alloc(c->arena, sizeof *copy);
+  *copy = p;
+  return copy;
+}
+
+/** True if a request becomes a call of the library of these decisions. A request by its record was
+    one when the record was made. */
+static bool takes_library(compilation *c, request *r, const char *decisions) {
+  const tn_product_library *l = c->target->device->backend->products;
+  if (!l || strcmp(l->name, tuned_library_of(decisions)) != 0) return false;
+  if (r->program && !(r->product = product_of(c, r->program))) return false;
+  if (open_library(c->target)) return true;
+  r->product = NULL;
+  return false;
+}
+
+/** The decisions for a request's kernel: of a library only if it can be called. */
+static const char *find_tuned(compilation *c, request *r) {
+  tuned_choice tuned = c->options->tuned;
+  if (tuned_choice_is_empty(&tuned)) return NULL;
+  const char *key = tuned_key_of(c, r), *found = tuned_choice_find(&tuned, key);
+  if (!found || !tuned_library_of(found) || takes_library(c, r, found)) return found;
+  tuned.has_libraries = false;
+  tuned.trial = NULL;
+  return tuned_choice_find(&tuned, key);
+}
+
 /** Sets the schedule and the key of the i-th request, whose kernel has this graph. */
 static void set_key(compilation *c, size_t i, kernel_graph_key graph) {
   const tuned_choice *tuned = &c->options->tuned;
   request *r = &c->work.requests[i];
-  const char *found = NULL;
   r->graph = graph;
-  if (!tuned_choice_is_empty(tuned)) found = tuned_choice_find(tuned, tuned_key_of(c, r));
+  const char *found = find_tuned(c, r);
   if (found && tuned->used) ++*tuned->used;
   r->tuned = found ? found : "";
   r->key = kernel_key_make(c->arena, c->target, c->identity, r->tuned, graph);
@@ -172,6 +214,7 @@ static bool load_record(compilation *c, const code_record *p, size_t n) {
   const tn_backend *b = v->backend;
   tn_failure f;
   bool fits = true;
+  if (p->code.kind == TN_CODE_PRODUCT && !b->products) return false;
   tn_status status = b->load(v->state, &p->code, &c->own.module, &f);
   if (status) c->own.module = NULL;
   if (status) return status == TN_ERR_MEMORY;
@@ -206,7 +249,9 @@ static void publish_record(compilation *c, const code_record *p) {
   for (size_t i = 0; i < w->n; i++) {
     request *r = &w->requests[i];
     size_t at = r->claimed ? disk_cache_file_find(&c->own.file, &r->key) : SIZE_MAX;
-    if (at == SIZE_MAX || !fits_request(c, r, &p->kernels[at])) continue;
+    bool fits = at != SIZE_MAX && fits_request(c, r, &p->kernels[at]);
+    r->is_other = at != SIZE_MAX && r->record && !fits;
+    if (!fits) continue;
     r->spec = p->kernels[at].spec;
     r->spec.name = name_of(c->arena, r);
     r->claimed = false;
@@ -227,7 +272,7 @@ static void find_on_disk(compilation *c, request *r) {
       load_record(c, &p, f->n_keys))
     publish_record(c, &p);
   unload_record(c);
-  if (r->claimed) disk_cache_reject(c->disk, &r->key, "no loadable kernel");
+  if (r->claimed && !r->is_other) disk_cache_reject(c->disk, &r->key, "no loadable kernel");
   disk_cache_free_file(c->disk, f);
 }
 
@@ -371,9 +416,25 @@ static bool drop_source(request *r) {
   return true;
 }
 
+/** Reports a kernel that is a call of a library: it has no code to report but that. */
+static void report_call(const compilation *c, const request *r) {
+  const compile_options *o = c->options;
+  const codegen_observer *w = &o->observer;
+  char text[PRODUCT_TEXT_BYTES];
+  if (w->after) w->after(w->user, pass_name(PASS_KERNEL), r->program);
+  if (w->tuned) w->tuned(w->user);
+  if (o->report_source)
+    o->report_source(o->user, r->program,
+                     product_text(r->product, tuned_library_of(r->tuned), text));
+}
+
 static void make_source_body(void *arg) {
   source_task *t = arg;
   const compile_options *o = t->maker->c->options;
+  if (t->r->product) {
+    report_call(t->maker->c, t->r);
+    return;
+  }
   bool is_reported = drop_source(t->r);
   stop_check(diag_of(t->maker->c, t->r));
   generate_code(t);
@@ -563,6 +624,21 @@ static void compile_batches(compilation *c, request **claimed, size_t n) {
   if (failed) diag_rethrow(c->diag);
 }
 
+/** Publishes a claimed kernel that is a call of a library, and keeps it on disk. */
+static void publish_call(compilation *c, request *r) {
+  tn_program_spec *s = &r->spec;
+  program_spec_derive(c->ir, r->program, s);
+  s->name = name_of(c->arena, r);
+  s->entry = kernel_entry_name(r->kernel);
+  r->sizes = launch_grid_compile(c->arena, s->global, s->local, s->value_names, s->n_values);
+  r->limits = program_spec_limits(c->ir, c->arena, s);
+  const compiled_kernel compiled = {r->kernel, s, r->sizes, r->limits};
+  const tn_code code = {TN_CODE_PRODUCT, r->product, sizeof *r->product};
+  if (kernel_cache_publish(c->cache, &compiled, 1, &code, NULL, c->diag)) diag_rethrow(c->diag);
+  keep_on_disk(c, &r, &(compiled_batch){&compiled, 1, &code});
+  r->claimed = false;
+}
+
 /** Waits for kernels that other threads compile, and compiles those that they failed to. All that
     this compilation claimed is published by now, so no two wait for each other. */
 static void await_others(compilation *c) {
@@ -571,6 +647,10 @@ static void await_others(compilation *c) {
     if (r->kernel) continue;
     look_up(c, r, KERNEL_CACHE_WAIT);
     if (!r->claimed) continue;
+    if (r->product) {
+      publish_call(c, r);
+      continue;
+    }
     make_sources(c, &r, 1);
     compile_batches(c, &r, 1);
   }
@@ -669,6 +749,8 @@ static void compile_all(void *arg) {
   for (size_t i = 0; i < w->n; i++) look_up(c, &w->requests[i], 0);
   for (size_t i = 0; i < w->n && c->disk; i++)
     if (w->requests[i].claimed) find_on_disk(c, &w->requests[i]);
+  for (size_t i = 0; i < w->n; i++)
+    if (w->requests[i].claimed && w->requests[i].product) publish_call(c, &w->requests[i]);
   make_with_reports(c);
   for (size_t i = 0; i < w->n; i++)
     if (w->requests[i].claimed) claimed[n_claimed++] = &w->requests[i];
@@ -806,6 +888,41 @@ tn_status compile_tuned_keys(const compile_options *o, ir *g, const node *const 
   key_list l = {
       .c = {.options = o, .ir = g, .work = {.kernels = kernels, .n = n}}, .to = a, .keys = keys};
   return run_on_kernels(&l.c, list_tuned_keys, d);
+}
+
+typedef struct library_search {
+  compilation c; /* begins it: what run_compilation passes on */
+  const node *sink;
+  const char **names; /* of the work's kernels; or of the sink alone */
+} library_search;
+
+static void find_library(void *arg) {
+  library_search *l = arg;
+  if (!product_of(&l->c, l->sink)) return;
+  const tn_product_library *found = open_library(l->c.target);
+  if (found) *l->names = found->name;
+}
+
+const char *compile_library_for(const compile_options *o, ir *g, const node *sink) {
+  const char *name = NULL;
+  library_search l = {.c = {.options = o, .ir = g}, .sink = sink, .names = &name};
+  if (run_on_kernels(&l.c, find_library, ir_diag(g)) == TN_ERR_MEMORY) diag_rethrow(ir_diag(g));
+  return name;
+}
+
+static void list_libraries(void *arg) {
+  library_search *l = arg;
+  begin_kernels(&l->c);
+  for (size_t i = 0; i < l->c.work.n; i++)
+    l->names[i] =
+        l->c.work.requests[i].product ? l->c.target->device->backend->products->name : NULL;
+}
+
+tn_status compile_list_libraries(const compile_options *o, ir *g, const node *const kernels[],
+                                 size_t n, const char *names[], diag *d) {
+  library_search l = {.c = {.options = o, .ir = g, .work = {.kernels = kernels, .n = n}},
+                      .names = names};
+  return run_on_kernels(&l.c, list_libraries, d);
 }
 
 tn_status compile_find_programs(const compile_options *o, const program_record records[], size_t n,

@@ -1,7 +1,9 @@
 /* The compile driver, from kernels to loaded programs. A kernel is looked up by its key in the
    memory cache, then in the disk cache; the others go through the stages of PROGRAM(SINK, DEVICE,
    LINEAR, SOURCE, BINARY) (code generation, rendering, the target's compiler), in batches that are
-   compiled in parallel, are published in both caches and loaded on the device. */
+   compiled in parallel, are published in both caches and loaded on the device. A kernel that is a
+   product of matrices, and whose tuned choice is the device's library, goes through none of the
+   stages: its code is the product (match_product.h), which the backend hands to the library. */
 #ifndef TENON_COMPILE_COMPILE_KERNELS_H
 #define TENON_COMPILE_COMPILE_KERNELS_H
 
@@ -50,6 +52,15 @@ tn_status compile_generate(const compile_options *o, ir *g, const node *sink, co
 /** The names of SINKs in stores of tuned schedules; in `a`, which raises through `d`. */
 tn_status compile_tuned_keys(const compile_options *o, ir *g, const node *const kernels[], size_t n,
                              arena *a, const char *keys[], diag *d);
+
+/** The name of the device's library that a SINK may become a call of; NULL: it is no product, or
+   the device has no library that can be opened. Raises through the ir's diag without memory. */
+const char *compile_library_for(const compile_options *o, ir *g, const node *sink);
+
+/** The names of the libraries that SINKs become calls of by their tuned choices; NULL for those
+   that are compiled. Names are static. */
+tn_status compile_list_libraries(const compile_options *o, ir *g, const node *const kernels[],
+                                 size_t n, const char *names[], diag *d);
 
 /** The part of a program that a plan on disk keeps: the key that finds its kernel again, in another
     process too, and the buffers and values that the plan's steps pass it. */

@@ -509,8 +509,10 @@ static tn_status load_program(kernel_cache *c, kernel *k, tn_device *device, loa
   if (status) return status;
   loaded_program *p = mem_calloc(c->mem, 1, sizeof *p);
   if (!p) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  bool is_call = k->code->kind == TN_CODE_PRODUCT;
   p->program = (tn_program){.device = device,
                             .name = k->facts.name,
+                            .library = is_call ? device->backend->products->name : NULL,
                             .facts = k->facts.program,
                             .sizes = k->facts.sizes,
                             .limits = k->facts.limits,

@@ -53,8 +53,20 @@ struct tuned_store {
   int out;   /* open for appending; -1: not yet */
   diag diag; /* of the arena */
   arena arena;
-  string_map kept; /* key → decisions */
+  string_map kept;      /* key → decisions */
+  string_map libraries; /* key → decisions that stand for a library and were kept after those */
 };
+
+static const char library_prefix[] = "library:";
+
+const char *tuned_library_decisions(arena *a, const char *library) {
+  return arena_printf(a, "%s%s", library_prefix, library);
+}
+
+const char *tuned_library_of(const char *decisions) {
+  size_t n = sizeof library_prefix - 1;
+  return decisions && !strncmp(decisions, library_prefix, n) && decisions[n] ? decisions + n : NULL;
+}
 
 /** Finds the absolute path: of `file`, or of the one in `folder`. */
 static void find_path(tuned_store *s, const char *file, const char *folder) {
@@ -151,7 +163,8 @@ static bool parse_schedule(arena *a, char *const field[3], tuned_schedule *s) {
   decision_list unused;
   char *end[2];
   *s = (tuned_schedule){field[0], strtod(field[1], &end[0]), strtod(field[2], &end[1])};
-  return !*end[0] && !*end[1] && decisions_parse(a, field[0], &unused);
+  return !*end[0] && !*end[1] &&
+         (tuned_library_of(field[0]) || decisions_parse(a, field[0], &unused));
 }
 
 /** Reads a line, whose bytes it changes; false if it is not a whole line of this form. */
@@ -257,7 +270,22 @@ tn_status tuned_store_read(tuned_store *s, void (*visit)(void *user, const tuned
 static void set_kept(tuned_store *s, const tuned_record *r) {
   const char *decisions = arena_printf(&s->arena, "%s", r->schedule.decisions);
   const char *key = arena_printf(&s->arena, "%s", r->key);
-  string_map_set(&s->arena, &s->kept, key, (void *)decisions);
+  bool is_library = tuned_library_of(decisions) != NULL;
+  if (is_library || string_map_get(&s->libraries, key))
+    string_map_set(&s->arena, &s->libraries, key, is_library ? (void *)decisions : NULL);
+  if (!is_library) string_map_set(&s->arena, &s->kept, key, (void *)decisions);
+}
+
+/** The decisions of the store for a kernel; NULL: none. */
+static const char *find_kept(const tuned_choice *t, const char *key) {
+  const char *library = t->has_libraries ? string_map_get(&t->store->libraries, key) : NULL;
+  return library ? library : string_map_get(&t->store->kept, key);
+}
+
+/** True if the store has no decisions for any kernel. */
+static bool is_empty_store(const tuned_choice *t) {
+  const tuned_store *s = t->store;
+  return !s->kept.entries.n && !(t->has_libraries && s->libraries.entries.n);
 }
 
 static void keep_record(void *user, const tuned_record *r) {
@@ -303,7 +331,7 @@ bool tuned_choice_is_empty(const tuned_choice *t) {
   if (!t->store || !is_empty) return is_empty;
   mutex_lock(&t->store->lock);
   read_once(t);
-  is_empty = !t->store->kept.entries.n;
+  is_empty = is_empty_store(t);
   mutex_unlock(&t->store->lock);
   return is_empty;
 }
@@ -313,7 +341,7 @@ const char *tuned_choice_find(const tuned_choice *t, const char *key) {
   if (!found && t->store) {
     mutex_lock(&t->store->lock);
     read_once(t);
-    found = string_map_get(&t->store->kept, key);
+    found = find_kept(t, key);
     mutex_unlock(&t->store->lock);
   }
   return found && strcmp(found, "-") ? found : NULL;

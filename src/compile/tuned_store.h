@@ -32,7 +32,8 @@ typedef enum tuned_verdict {
 /** A schedule with times in ns: predicted as the search compares them (codegen_predict), and of a
    run of the kernel; 0: not measured. */
 typedef struct tuned_schedule {
-  const char *decisions; /* decisions_text; "-": the schedule that the search finds */
+  const char *decisions; /* decisions_text; "-": the schedule that the search finds;
+                            "library:NAME": a call of a library in place of the kernel */
   double predicted, measured;
 } tuned_schedule;
 
@@ -78,12 +79,19 @@ typedef struct tuned_choice {
   const string_map *trial; /* decisions by key that come before those of the store; NULL: none */
   size_t *used;            /* counts the kernels that have one; NULL: nothing does */
   bool is_tunable;         /* what is compiled may be tuned, so the file need not be there yet */
+  bool has_libraries;      /* kernels may be calls of the device's library */
 } tuned_choice;
 
 /** True if no kernel has one. */
 bool tuned_choice_is_empty(const tuned_choice *t);
 
-/** The decisions for a kernel, valid as long as the store; NULL: none. */
+/** The decisions for a kernel, valid as long as the store; NULL: none. Where calls of libraries are
+    not allowed, the last ones of a schedule. */
 const char *tuned_choice_find(const tuned_choice *t, const char *key);
+
+/** Decisions that stand for a call of a library, in an arena; and the name of the library that
+    decisions stand for a call of, NULL for those of a schedule. */
+const char *tuned_library_decisions(arena *a, const char *library);
+const char *tuned_library_of(const char *decisions);
 
 #endif

@@ -15,6 +15,7 @@ struct tn_program {
   tn_device *device;
   void *handle;                   /* the backend's */
   const char *name;               /* of the first kernel that was compiled to it */
+  const char *library;            /* that it is a call of; NULL: it is code of the compiler's */
   tn_program_facts facts;         /* its entry, buffers and values, as the backend sees them */
   launch_exprs sizes;             /* launch_grid_eval, of the values */
   launch_limits limits;           /* limits that plans read from disk are checked against */
