@@ -106,6 +106,7 @@ typedef struct tn_trace_span {
   int64_t step;       /**< number of the step, as for tn_binding_step; -1: a copy */
   int64_t begin, end; /**< nanoseconds of the system's monotonic clock. A device with a clock of its
                          own is taken to end steps when the host sees the last of them end */
+  const char *library; /**< the library that the step is a call of ("openblas"); NULL: none */
 } tn_trace_span;
 
 /** The receiver of what runs do when: those of bindings, and of tensors that are realised. With
@@ -154,7 +155,7 @@ typedef enum tn_math {
     in TN_OPEN_DESC_INIT is read from its environment variable, if set: TENON_DEVICE, TENON_CACHE
     (cache_dir), TENON_TUNED, TENON_BACKEND (backends), TENON_PAIR, TENON_CPU, TENON_DUMP,
    TENON_THREADS, TENON_CC or else CC (compiler), TENON_MEMORY (memory_limit: "4G"),
-   TENON_COMPILE_SECONDS, and TENON_MATH, a text of TN_MATH_LIST. PATH,
+   TENON_COMPILE_SECONDS, TENON_VENDOR, and TENON_MATH, a text of TN_MATH_LIST. PATH,
    XDG_CACHE_HOME and HOME are read in any case. A program with more rights than the user who starts
    it (set-user-id, secure_getenv(3)) reads no variable. Contexts without allocator, workers and
    threads share their devices; the last of them to set `cached_bytes` sets it for all. */
@@ -202,6 +203,11 @@ typedef struct tn_open_desc {
       them it fails with TN_ERR_TIMEOUT, which names the kernel or node at hand. One call of a C
       compiler is not interrupted. 0: no limit */
   double compile_seconds;
+  /** whether a kernel that is a product of matrices, and nothing else, may be a call of a library
+      made by others, where tn_tune measured that to be faster: "on", "off", or NULL: on for CUDA
+      (cuBLAS), off for the CPU (OpenBLAS). A library that is asked for and cannot be opened is a
+      warning, and is not used */
+  const char *vendor;
 } tn_open_desc;
 
 /** The default of compile_seconds. */
@@ -211,7 +217,7 @@ typedef struct tn_open_desc {
 #define TN_OPEN_DESC_INIT                                                                          \
   { sizeof(tn_open_desc), NULL, NULL, NULL, NULL, NULL, 0, TN_MATH_DEFAULT,                        \
     (uint64_t)1 << 30, true, {NULL, NULL, NULL, NULL}, {NULL, NULL, NULL}, {NULL, NULL, NULL},     \
-    {NULL, NULL, NULL}, NULL, NULL, NULL, {NULL, NULL, NULL}, NULL, 0, TN_COMPILE_SECONDS }
+    {NULL, NULL, NULL}, NULL, NULL, NULL, {NULL, NULL, NULL}, NULL, 0, TN_COMPILE_SECONDS, NULL }
 /* clang-format on */
 
 /** Opens a context; `desc` NULL is TN_OPEN_DESC_INIT. Returns NULL only if memory is exhausted. Any

@@ -92,10 +92,13 @@ typedef struct tn_device_info {
       *queues; /**< who works through its queues: "the device", or "threads of this process" */
   const char *copies; /**< how data gets to it: "host memory is used in place", or "through staging
                          memory"; and "directly between its devices" where it is so */
+  const char
+      *library; /**< its library of products of matrices (tn_open_desc's `vendor`), followed by
+                   ": " and the reason if it cannot be used; "": none */
 } tn_device_info;
 
 #define TN_DEVICE_INFO_INIT \
-  { sizeof(tn_device_info), NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL }
+  { sizeof(tn_device_info), NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL }
 
 /** Describes the `i`-th device, the CPU first; absent devices are listed too, and looked for again
     in each call. TN_ERR_ARGUMENT past the last; *info and the message are then unchanged, so that a

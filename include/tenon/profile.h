@@ -38,12 +38,14 @@ typedef struct tn_step {
                      are part of its own; else 0 */
   uint64_t times; /**< executions per run: in a loop one per trip; 0: left out of the last run
                       (tn_binding_reuse, or of a branch that it did not take) */
-  const char *device; /**< name of the device it runs on; of a copy, of the one it copies to. Lives
-                          as long as the context */
+  const char *device;  /**< name of the device it runs on; of a copy, of the one it copies to. Lives
+                           as long as the context */
+  const char *library; /**< the library, made by others, that its kernel is a call of
+                          (tn_open_desc's `vendor`); NULL: none */
 } tn_step;
 
 #define TN_STEP_INIT \
-  { sizeof(tn_step), NULL, 0, 0, 0, 0, 0, 0, 0, NULL }
+  { sizeof(tn_step), NULL, 0, 0, 0, 0, 0, 0, 0, NULL, NULL }
 
 /** Describes the `i`-th step, in order of execution, of the variant that the last run took or
     tn_binding_prepare compiled, with the sizes of the last run. TN_ERR_ARGUMENT past the last, and

@@ -18,7 +18,8 @@ extern "C" {
 /** The state of a tuning, or its result. */
 typedef struct tn_tuning {
   size_t size;                /**< sizeof(tn_tuning) */
-  uint64_t kernels;           /**< different kernels that have other schedules */
+  uint64_t kernels;           /**< different kernels that have other schedules, of which a call of a
+                                 library is one (tn_open_desc's `vendor`) */
   uint64_t predicted;         /**< schedules whose time was predicted */
   uint64_t measured;          /**< of these, measured; the others are predicted to be much slower,
                                  equal another one, were measured before, or cannot be compiled */

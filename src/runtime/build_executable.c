@@ -215,6 +215,8 @@ static void compile_programs(build_state *m) {
   if (x && x->reasons) o.observer.law = report_law;
   if (x && x->reasons && !has_teams) o.observer.cost = report_cost;
   for (size_t i = 0; i < p->n_targets; i++) compile_for_device(m, &o, i);
+  for (size_t i = 0; x && i < n; i++)
+    m->request->explanation->kernels.at[i].library = p->programs[i]->library;
   if (x) explanation_end_pass(m->request->explanation, m->g, "compiler", SIZE_MAX);
   report_progress(m, n, n);
 }
@@ -534,12 +536,31 @@ static void build_body(void *arg) {
 
 /* Schedules without executables. */
 
+/** Tells the view which kernels of a device are calls of its library. */
+static void view_libraries(const build_state *m, size_t device) {
+  const executable_request *r = m->request;
+  arena *a = ir_arena(m->g);
+  node_list kernels = {0};
+  size_t n = 0;
+  for (size_t i = 0; i < m->kernels.n; i++)
+    if (m->devices.at[i] == device) vec_push(a, &kernels, m->kernels.at[i]);
+  const char **names = arena_calloc(a, kernels.n + 1, sizeof *names);
+  const compile_options o = {
+      .target = m->p->targets[device], .math = r->math, .tuned = r->tuned, .disk = r->disk};
+  if (compile_list_libraries(&o, m->g, kernels.at, kernels.n, names, m->d)) diag_rethrow(m->d);
+  for (size_t i = 0; i < m->kernels.n; i++)
+    if (m->devices.at[i] == device) r->view->kernels.at[i].library = names[n++];
+}
+
 static void view_body(void *arg) {
   build_state *m = arg;
   open_devices(m);
   schedule_graph(m);
   schedule_view_fill(m->request->view, m->schedule, &m->kernels, m->program_of, m->p->targets,
                      m->request->n_watched);
+  const tuned_choice *tuned = &m->request->tuned;
+  bool may_call = tuned->has_libraries && !tuned_choice_is_empty(tuned);
+  for (size_t i = 0; i < m->p->n_targets && may_call; i++) view_libraries(m, i);
 }
 
 tn_status executable_view(const executable_request *r, const mem *m, diag *d) {

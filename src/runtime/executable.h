@@ -5,7 +5,7 @@
 #ifndef TENON_RUNTIME_EXECUTABLE_H
 #define TENON_RUNTIME_EXECUTABLE_H
 
-#include "device/program/launch_expr.h"
+#include "device/program/program.h"
 #include "runtime/build_request.h"
 #include "runtime/executable_queues.h"
 #include "runtime/uid_index.h"
@@ -140,6 +140,12 @@ static inline tn_device *executable_device_of(const executable *p, size_t buffer
 /** The device of the first queue: of all lists, where there is one queue. */
 static inline tn_device *executable_first_device(const executable *p) {
   return p->targets[p->queues.at[0].device]->device;
+}
+
+/** The library that a step is a call of; NULL: none. */
+static inline const char *executable_step_library(const executable *p, size_t step) {
+  const executable_step *s = &p->steps[step];
+  return s->kind == STEP_KERNEL ? p->programs[s->program]->library : NULL;
 }
 
 /* For the builders of executables (build_executable.c, plan_record.c): */

@@ -214,7 +214,8 @@ static void trace_span(execution *e, size_t step, int64_t begin, int64_t end) {
                               .queue = queue_name(e, step),
                               .step = (int64_t)step,
                               .begin = begin,
-                              .end = end};
+                              .end = end,
+                              .library = executable_step_library(e->p, step)};
   mutex_lock(e->tracing);
   e->tracer->span(e->tracer->user, &span);
   mutex_unlock(e->tracing);

@@ -34,7 +34,8 @@ typedef struct explained_kernel {
   explained_lines loops;    /* as scheduled, from outer to inner */
   explained_lines schedule; /* laws applied to it, in order */
   const char *source;
-  bool is_tuned; /* its schedule was measured */
+  bool is_tuned;       /* its schedule was measured */
+  const char *library; /* static; NULL: it is compiled */
   tn_explained_time predicted;
   tn_explained_cost cost; /* of its passes, including rendering */
 } explained_kernel;

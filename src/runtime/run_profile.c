@@ -148,6 +148,7 @@ execution_step run_profile_step(run_profile *r, size_t i) {
       .name = step->name, .kernel = SIZE_MAX, .n_steps = step->n_steps, .times = 1};
   out.device = r->p->targets[step->device]->device->name;
   if (step->kind == STEP_KERNEL) out.kernel = step->program;
+  out.library = executable_step_library(r->p, i);
   if (evaluate_sizes(r)) {
     out.work = count_step(r, step);
     out.times = count_trips(r, i);

@@ -16,6 +16,7 @@ typedef struct execution_step {
   int64_t begin, end; /* ns since the last run's first step began, if profiled; else 0. Steps of a
                          loop appear as if each ran all its trips before the next one began */
   const char *device;
+  const char *library; /* that its kernel is a call of; NULL: none */
 } execution_step;
 
 /** Times of each step, in ns of clock_now_ns, to which `shift` brings those of a stream's clock. */

@@ -35,8 +35,9 @@ static void add_kernel(schedule_view *v, const node *kernel) {
   arena *a = &v->arena;
   str text = str_new(a);
   print_graph(&text, &kernel, 1);
-  vec_push(a, &v->kernels,
-           (view_kernel){copy_text(a, sink_name(a, kernel)), copy_text(a, str_text(&text)), 0});
+  vec_push(
+      a, &v->kernels,
+      (view_kernel){copy_text(a, sink_name(a, kernel)), copy_text(a, str_text(&text)), 0, NULL});
 }
 
 static const char *kind_of(const schedule_buffer *b) {

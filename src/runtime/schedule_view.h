@@ -19,7 +19,8 @@ typedef struct view_step {
 
 typedef struct view_kernel {
   const char *name, *text;
-  size_t n_steps; /* that run it */
+  size_t n_steps;      /* that run it */
+  const char *library; /* static; NULL: it is compiled */
 } view_kernel;
 
 typedef struct view_buffer {

@@ -92,12 +92,14 @@ typedef struct tn_explained_kernel {
   bool tuned;                  /**< the schedule was found by measuring (tn_tune) */
   const char *language;        /**< of the source: the name of its renderer, as "c" or "llvm" */
   const char *prelude; /**< what the compiler reads before the source; "" without `reasons` */
+  const char *library; /**< the library that computes it (tn_open_desc's `vendor`): then `source` is
+                          a line of what is called, and it has no language; NULL: none */
 } tn_explained_kernel;
 
 #define TN_EXPLAINED_KERNEL_INIT                                                                  \
   {                                                                                               \
     sizeof(tn_explained_kernel), NULL, 0, NULL, 0, NULL, {0, 0, 0}, {0, 0, 0, 0, 0}, false, NULL, \
-        NULL                                                                                      \
+        NULL, NULL                                                                                \
   }
 
 /** A pass of the compiler, summed over all kernels. */

@@ -53,15 +53,17 @@ typedef struct tn_scheduled_step {
 
 /** A kernel, as it is before its own schedule is chosen. */
 typedef struct tn_scheduled_kernel {
-  size_t size;      /**< sizeof(tn_scheduled_kernel), set by the caller */
-  const char *name; /**< name of its SINK; "": none */
-  const char *text; /**< the IR, which tn_ir_parse takes: PARAM slots are positions among the
-                       buffers of a step */
-  size_t steps;     /**< steps that run it */
+  size_t size;         /**< sizeof(tn_scheduled_kernel), set by the caller */
+  const char *name;    /**< name of its SINK; "": none */
+  const char *text;    /**< the IR, which tn_ir_parse takes: PARAM slots are positions among the
+                          buffers of a step */
+  size_t steps;        /**< steps that run it */
+  const char *library; /**< the library that computes it, as was measured to be faster
+                          (tn_open_desc's `vendor`); NULL: it is compiled */
 } tn_scheduled_kernel;
 
 #define TN_SCHEDULED_KERNEL_INIT \
-  { sizeof(tn_scheduled_kernel), NULL, NULL, 0 }
+  { sizeof(tn_scheduled_kernel), NULL, NULL, 0, NULL }
 
 /** A buffer of a schedule. */
 typedef struct tn_scheduled_buffer {

@@ -47,9 +47,9 @@ static json_t *new_title(const char *event, int track, const char *name) {
 static json_t *step_facts(const profile *p, int64_t number) {
   tn_step step = TN_STEP_INIT;
   if (number < 0 || tn_binding_step(p->binding, (size_t)number, &step) != TN_OK) return NULL;
-  return json_pack("{s:I, s:I, s:f, s:f, s:I}", "step", (json_int_t)(number + 1), "kernel",
+  return json_pack("{s:I, s:I, s:f, s:f, s:I, s:s*}", "step", (json_int_t)(number + 1), "kernel",
                    (json_int_t)(step.kernel + 1), "operations", step.operations, "bytes",
-                   step.bytes, "times", (json_int_t)step.times);
+                   step.bytes, "times", (json_int_t)step.times, "library", step.library);
 }
 
 static json_t *span_event(const profile *p, const chrome_trace_span *x, int64_t origin) {

@@ -145,6 +145,7 @@ static void add_kernel(str *s, const explained_plan *x, size_t i) {
   }
   const tn_explained_kernel *k = &x->kernels.at[kernel];
   add_lines(s, "Loops", k->loops, k->n_loops);
+  if (k->library) add_lines(s, "Computed by the library", &k->library, 1);
   add_lines(s, k->tuned ? "Schedule, found by measuring" : "Schedule", k->schedule, k->n_schedule);
   if (k->predicted.total > 0)
     str_addf(s, "<p>Predicted on one thread: %s (%s).</p>\n",

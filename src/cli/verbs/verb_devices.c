@@ -31,6 +31,7 @@ static void print_device(command *c, const tn_device_info *d) {
   if (d->absent) return;
   printf("%-10s queues: worked through by %s\n", "", d->queues);
   printf("%-10s copies: %s\n", "", d->copies);
+  if (*d->library) printf("%-10s library: %s\n", "", text_escape(a, d->library));
 }
 
 static const char *bytes_or_unknown(arena *a, uint64_t bytes) {
@@ -84,12 +85,12 @@ static json_t *json_devices(command *c) {
   json_t *list = json_array();
   tn_device_info d = TN_DEVICE_INFO_INIT;
   for (size_t i = 0; tn_device_get(c->context, i, &d) == TN_OK; i++)
-    json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:s, s:o, s:o, s:s, s:s}", "name",
-                                          d.name, "about", text_json(&c->arena, d.about), "absent",
-                                          text_json(&c->arena, d.absent), "pairs", d.pairs,
-                                          "absent_pairs", json_lines(c, d.absent_pairs), "bytes",
-                                          d.bytes ? json_integer((json_int_t)d.bytes) : json_null(),
-                                          "queues", d.queues, "copies", d.copies));
+    json_array_append_new(
+        list, json_pack("{s:s, s:o, s:o, s:s, s:o, s:o, s:s, s:s, s:o}", "name", d.name, "about",
+                        text_json(&c->arena, d.about), "absent", text_json(&c->arena, d.absent),
+                        "pairs", d.pairs, "absent_pairs", json_lines(c, d.absent_pairs), "bytes",
+                        d.bytes ? json_integer((json_int_t)d.bytes) : json_null(), "queues",
+                        d.queues, "copies", d.copies, "library", text_json(&c->arena, d.library)));
   return list;
 }
 

@@ -92,7 +92,10 @@ static void add_step(str *to, const explanation *e, size_t i) {
   str_addf(to, "  kernel    %lld\n", (long long)s->kernel + 1);
   add_lines(to, "loops", k->loops, k->n_loops);
   add_lines(to, "schedule", k->schedule, k->n_schedule);
-  if (k->tuned) str_add(to, "  tuned     the schedule was found by measuring\n");
+  if (k->library)
+    str_addf(to, "  library   %s computes it, as measured to be faster\n", k->library);
+  else if (k->tuned)
+    str_add(to, "  tuned     the schedule was found by measuring\n");
   if (k->predicted.total > 0)
     str_addf(to, "  predicted %s on one thread: %s\n", text_time(a, k->predicted.total * 1e-6),
              predicted_parts(a, &k->predicted));

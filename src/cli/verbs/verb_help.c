@@ -70,6 +70,12 @@ static void print_command_help(void) {
   print_row("TENON_CACHE", "folder of the disk cache, or off; default: $XDG_CACHE_HOME/tenon or\n"
                            "$HOME/.cache/tenon");
   print_row("TENON_TUNED", "file of tuned schedules, or off; default: tuned in the cache folder");
+  print_row("TENON_VENDOR",
+            "on: kernels that are a product of matrices become calls of the device's\n"
+            "library where tenon tune measured it to be faster, or off; default: on for\n"
+            "CUDA (cuBLAS), off for the CPU (OpenBLAS)");
+  print_row("TENON_OPENBLAS", "file of OpenBLAS; default: libopenblas.so.0");
+  print_row("TENON_CUBLAS", "file of cuBLAS; default: found as NVRTC is");
   print_row("PATH", "folders in which compilers are found");
   print_row("NO_COLOR, TERM", "NO_COLOR or TERM=dumb disables colours");
 }

@@ -272,6 +272,7 @@ void registry_free_description(registry *r, device_description *k) {
   mem_strfree(&r->mem, k->absent);
   mem_strfree(&r->mem, k->pairs);
   mem_strfree(&r->mem, k->absent_pairs);
+  mem_strfree(&r->mem, k->library);
   mem_free(&r->mem, k, sizeof *k);
 }
 
@@ -307,6 +308,17 @@ static void list_pair(pair_lists *l, tn_device *v, size_t pair, const char *comp
   tn_output_add(&l->absent, text, (size_t)n);
 }
 
+/** Describes the library of products of a device; NULL without memory. */
+static char *describe_library(const mem *m, const tn_device *v) {
+  const tn_product_library *l = v->backend->products;
+  tn_failure why = {0};
+  char text[sizeof why.text + 64];
+  if (!l) return mem_strdup(m, "");
+  bool is_open = l->open(v->state, &why) == TN_OK;
+  snprintf(text, sizeof text, is_open ? "%.60s" : "%.60s: %s", l->name, why.text);
+  return mem_strdup(m, text);
+}
+
 /** Lists the pairs that work and those that do not; fails as the first one does if none works. */
 static tn_status list_pairs(registry *r, device_description *k, const char *compiler, diag *d) {
   tn_device *v;
@@ -322,7 +334,8 @@ static tn_status list_pairs(registry *r, device_description *k, const char *comp
   if (!status) {
     k->pairs = mem_strdup(&r->mem, output_text(&l.usable));
     k->absent_pairs = mem_strdup(&r->mem, output_text(&l.absent));
-    if (l.usable.failed || l.absent.failed || !k->pairs || !k->absent_pairs)
+    k->library = describe_library(&r->mem, v);
+    if (l.usable.failed || l.absent.failed || !k->pairs || !k->absent_pairs || !k->library)
       status = diag_set(d, TN_ERR_MEMORY, "out of memory");
     if (!status && !l.usable.n) {
       d->failure = first;
@@ -359,7 +372,8 @@ tn_status registry_probe(registry *r, const device_id *id, const char *compiler,
   if (status) k->absent = mem_strdup(&r->mem, why.text[0] ? why.text : tn_status_text(status));
   if (!k->pairs) k->pairs = mem_strdup(&r->mem, "");
   if (!k->absent_pairs) k->absent_pairs = mem_strdup(&r->mem, "");
-  bool is_complete = k->pairs && k->absent_pairs && (!status || k->absent);
+  if (!k->library) k->library = mem_strdup(&r->mem, "");
+  bool is_complete = k->pairs && k->absent_pairs && k->library && (!status || k->absent);
   if (status != TN_ERR_MEMORY && is_complete) return TN_OK;
   registry_free_description(r, k);
   *out = NULL;

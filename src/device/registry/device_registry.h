@@ -53,6 +53,7 @@ typedef struct device_description {
   char name[48];
   char *about, *absent, *pairs; /* absent: NULL if the device can be used */
   char *absent_pairs;
+  char *library; /* of products, with the reason if it cannot be used; "": none */
   uint64_t bytes;
   struct device_description *next; /* in a list of the caller's */
 } device_description;

@@ -23,7 +23,7 @@ static tn_status describe_device(tn_context *c, const device_id *id,
   if (s != TN_OK) return s;
   bool is_same = k && now->absent && !strcmp(k->absent, now->absent) &&
                  !strcmp(k->about, now->about) && !strcmp(k->pairs, now->pairs) &&
-                 !strcmp(k->absent_pairs, now->absent_pairs);
+                 !strcmp(k->absent_pairs, now->absent_pairs) && !strcmp(k->library, now->library);
   if (is_same) {
     registry_free_description(c->registry, now);
     return TN_OK;
@@ -64,7 +64,8 @@ tn_status tn_device_get(tn_context *c, size_t i, tn_device_info *info) {
                                     .bytes = k->bytes,
                                     .absent_pairs = k->absent_pairs,
                                     .queues = queues_of(k->id.backend),
-                                    .copies = copies_of(k->id.backend)};
+                                    .copies = copies_of(k->id.backend),
+                                    .library = k->library};
       s = descriptor_write(&c->diag, info, &found, sizeof found, "tn_device_info");
     }
     if (s != TN_OK) context_fail_call(c, "device_get");

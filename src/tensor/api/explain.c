@@ -85,8 +85,9 @@ tn_status tn_explanation_kernel(const tn_explanation *e, size_t i, tn_explained_
                                      .cost = k->cost,
                                      .predicted = k->predicted,
                                      .tuned = k->is_tuned,
-                                     .language = e->x.language ? e->x.language : "",
-                                     .prelude = e->x.prelude ? e->x.prelude : ""};
+                                     .language = e->x.language && !k->library ? e->x.language : "",
+                                     .prelude = e->x.prelude && !k->library ? e->x.prelude : "",
+                                     .library = k->library};
   diag unreported = {0};
   return descriptor_write(&unreported, kernel, &found, sizeof found, "tn_explained_kernel");
 }

@@ -106,6 +106,7 @@ static option_origins read_environment(tn_open_desc *o, diag *d) {
   o->dump = string_option(o, o->dump, "TENON_DUMP");
   o->compiler = string_option(o, o->compiler, "TENON_CC");
   o->compiler = string_option(o, o->compiler, "CC");
+  o->vendor = string_option(o, o->vendor, "TENON_VENDOR");
   read_threads(o, d);
   read_limits(o, d);
   read_math(o, d);
@@ -185,6 +186,23 @@ static tn_status load_backends(tn_context *c, const char *paths, diag *d) {
   return s;
 }
 
+/** Decides whether kernels may be calls of the device's library, by the option or by the device;
+   one that is asked for is opened now, so that its absence is said. */
+static tn_status choose_libraries(tn_context *c, const char *option, diag *d) {
+  const tn_product_library *l = c->device->backend->products;
+  tn_failure why = {0};
+  bool is_on = option && !strcmp(option, "on");
+  if (option && !is_on && strcmp(option, "off") != 0)
+    return diag_set(d, TN_ERR_ARGUMENT, "vendor (TENON_VENDOR) is \"%.100s\", not on or off",
+                    option);
+  c->options.has_libraries = is_on || (!option && l && l->is_usual);
+  if (is_on && !l)
+    context_log(c, TN_LOG_WARNING, "%s has no library of products", c->device->name);
+  else if (is_on && l->open(c->device->state, &why) != TN_OK)
+    context_log(c, TN_LOG_WARNING, "products are not computed by a library: %s", why.text);
+  return TN_OK;
+}
+
 static tn_status open_device(tn_context *c, const tn_open_desc *o, const option_origins *from,
                              diag *d) {
   tn_status s = dump_parse_option(&c->reports.dump, c->options.dump_text, d);
@@ -197,6 +215,7 @@ static tn_status open_device(tn_context *c, const tn_open_desc *o, const option_
                                      .pair_from = from->pair,
                                      .limit_from = from->cpu};
   if (s == TN_OK) s = target_rows_choose(c->device, &target, c->disk, &c->target, d);
+  if (s == TN_OK) s = choose_libraries(c, o->vendor, d);
   const tn_open_desc init = TN_OPEN_DESC_INIT;
   if (s == TN_OK && (c->devices.owns_registry || o->cached_bytes != init.cached_bytes))
     caching_allocator_set_budget(c->device->allocator, o->cached_bytes);

@@ -120,7 +120,8 @@ void context_trace_copy(tn_context *c, int64_t begin, const char *what, const ch
                               .queue = "host",
                               .step = -1,
                               .begin = begin,
-                              .end = clock_now_ns()};
+                              .end = clock_now_ns(),
+                              .library = NULL};
   mutex_lock(&c->reports.lock);
   c->reports.tracer.span(c->reports.tracer.user, &span);
   mutex_unlock(&c->reports.lock);

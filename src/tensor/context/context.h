@@ -139,6 +139,7 @@ typedef struct context_options {
   char *compiler_name;    /* path or name of the C compiler */
   int32_t threads;        /* 0: all cores */
   double compile_seconds; /* 0: no limit */
+  bool has_libraries;     /* kernels may be calls of the device's library */
 } context_options;
 
 /** Knowledge about devices and the host. */

@@ -507,7 +507,8 @@ tn_status tn_binding_step(tn_binding *b, size_t i, tn_step *step) {
                    .bytes = found.work.bytes,
                    .steps = found.n_steps,
                    .times = found.times,
-                   .device = found.device};
+                   .device = found.device,
+                   .library = found.library};
   if (has_times) given.begin = found.begin, given.end = found.end;
   s = descriptor_write(&b->diag, step, &given, sizeof given, "tn_step");
   binding_show_failure(b, s);

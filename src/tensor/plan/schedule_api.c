@@ -91,7 +91,7 @@ tn_status tn_schedule_step(const tn_schedule *x, size_t i, tn_scheduled_step *st
 tn_status tn_schedule_kernel(const tn_schedule *x, size_t i, tn_scheduled_kernel *kernel) {
   if (!x || i >= x->view.kernels.n) return TN_ERR_ARGUMENT;
   const view_kernel *k = &x->view.kernels.at[i];
-  const tn_scheduled_kernel found = {sizeof found, k->name, k->text, k->n_steps};
+  const tn_scheduled_kernel found = {sizeof found, k->name, k->text, k->n_steps, k->library};
   diag unread = {0};
   return descriptor_write(&unread, kernel, &found, sizeof found, "tn_scheduled_kernel");
 }
