@@ -106,12 +106,12 @@ add_library(tenon_test_support STATIC EXCLUDE_FROM_ALL ${found})
 target_include_directories(tenon_test_support PUBLIC tests)
 target_link_libraries(tenon_test_support PUBLIC tenon_internal PRIVATE tenon_warnings)
 
-# Stand-ins for CUDA's driver and NVRTC, whose kernels are compiled for the processor, in a folder of
+# Stand-ins for CUDA's driver, NVRTC and cuBLAS, whose kernels are compiled for the processor, in a folder of
 # their own, which tests put in LD_LIBRARY_PATH. Their fibres are not made for sanitizers.
 if(NOT TENON_SANITIZE)
   set(cuda_stand_ins "${PROJECT_BINARY_DIR}/tests/cuda")
-  set(cuda_environment "LD_LIBRARY_PATH=${cuda_stand_ins}" "TENON_NVRTC=")
-  foreach(name driver nvrtc)
+  set(cuda_environment "LD_LIBRARY_PATH=${cuda_stand_ins}" "TENON_NVRTC=" "TENON_CUBLAS=")
+  foreach(name driver nvrtc cublas)
     add_library(stand_in_${name} SHARED tests/cuda/${name}.c)
     set_target_properties(stand_in_${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${cuda_stand_ins}")
     target_compile_definitions(stand_in_${name} PRIVATE _GNU_SOURCE
@@ -122,6 +122,8 @@ if(NOT TENON_SANITIZE)
   endforeach()
   set_target_properties(stand_in_driver PROPERTIES OUTPUT_NAME cuda SOVERSION 1)
   set_target_properties(stand_in_nvrtc PROPERTIES OUTPUT_NAME nvrtc SOVERSION 12)
+  set_target_properties(stand_in_cublas PROPERTIES OUTPUT_NAME cublas SOVERSION 12)
+  target_link_libraries(stand_in_cublas PRIVATE stand_in_driver)
 endif()
 
 # Unit tests link the static archive of internals; `api` tests the shared library's exports.
@@ -134,6 +136,26 @@ foreach(name unit.cuda unit.render)
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT ${cuda_environment})
   endif()
 endforeach()
+# A stand-in for OpenBLAS, and OpenBLAS itself where it is installed.
+add_library(stand_in_blas SHARED tests/vendor/blas.c)
+set_target_properties(stand_in_blas PROPERTIES
+  LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/vendor")
+target_link_libraries(stand_in_blas PRIVATE tenon_warnings)
+find_library(TENON_TEST_OPENBLAS NAMES libopenblas.so.0)
+if(TEST unit.vendor)
+  set_property(TEST unit.vendor APPEND PROPERTY ENVIRONMENT
+    "TENON_OPENBLAS=$<TARGET_FILE:stand_in_blas>")
+endif()
+if(TEST unit.vendor AND TENON_TEST_OPENBLAS)
+  tenon_add_test(unit.vendor_openblas unit unit_vendor)
+  set_property(TEST unit.vendor_openblas APPEND PROPERTY ENVIRONMENT
+    "TENON_OPENBLAS=${TENON_TEST_OPENBLAS}")
+endif()
+if(TEST unit.vendor AND NOT TENON_SANITIZE)
+  tenon_add_test(unit.vendor_cuda unit unit_vendor)
+  set_property(TEST unit.vendor_cuda APPEND PROPERTY ENVIRONMENT
+    ${cuda_environment} "TENON_TEST_DEVICE=CUDA")
+endif()
 # What the command is made of, without its main function.
 file(GLOB found CONFIGURE_DEPENDS src/cli/core/*.c src/cli/data/*.c)
 foreach(name compare_values find_difference)

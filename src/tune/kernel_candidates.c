@@ -36,14 +36,16 @@ void kernel_candidates_skip(kernel_candidates *k, const char *text) {
 }
 
 bool kernel_candidates_begin(kernel_candidates *k, arena *a, const node *sink,
-                             const codegen_options *o, kernel_candidate *usual) {
+                             const codegen_options *o, const char *library,
+                             kernel_candidate *usual) {
   *k = (kernel_candidates){.arena = a,
                            .sink = sink,
                            .options = *o,
+                           .library = library,
                            .best = 1e300,
                            .random = UINT64_C(0x2545f4914f6cdd1d)};
-  if (!predict(k, NULL, &k->present, &usual->predicted) || !has_alternatives(&k->present))
-    return false;
+  if (!predict(k, NULL, &k->present, &usual->predicted)) return false;
+  if (!library && !has_alternatives(&k->present)) return false;
   usual->text = decisions_text(a, &k->present);
   k->usual = *usual;
   return true;
@@ -52,6 +54,11 @@ bool kernel_candidates_begin(kernel_candidates *k, arena *a, const node *sink,
 bool kernel_candidates_take(kernel_candidates *k, const char *text, kernel_candidate *taken) {
   decision_list wanted, made;
   double ns;
+  if (k->library && !strcmp(text, k->library)) {
+    kernel_candidates_skip(k, k->library);
+    *taken = (kernel_candidate){k->library, k->usual.predicted};
+    return true;
+  }
   if (!decisions_parse(k->arena, text, &wanted) || !predict(k, &wanted, &made, &ns) ||
       !decisions_equal(&wanted, &made))
     return false;
@@ -127,6 +134,11 @@ candidate_answer kernel_candidates_next(kernel_candidates *k, kernel_candidate *
   candidate_fill *f = &k->fill;
   if (!string_map_get(&k->seen, k->usual.text)) {
     *next = k->usual;
+    kernel_candidates_skip(k, next->text);
+    return CANDIDATE_GIVEN;
+  }
+  if (k->library && !string_map_get(&k->seen, k->library)) {
+    *next = (kernel_candidate){k->library, k->usual.predicted};
     kernel_candidates_skip(k, next->text);
     return CANDIDATE_GIVEN;
   }

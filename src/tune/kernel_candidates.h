@@ -29,6 +29,7 @@ typedef struct kernel_candidates {
   decision_list present;       /* decisions of the schedule that others are made from */
   double best;                 /* the shortest predicted time so far */
   kernel_candidate usual;      /* what compiling finds */
+  const char *library;         /* decisions that stand for a call of one; NULL: there is none */
   string_map seen;             /* texts of schedules that are not given (again) */
   VEC(kernel_candidate) queue; /* the one with the shortest time last, once it is filled */
   candidate_fill fill;
@@ -37,12 +38,15 @@ typedef struct kernel_candidates {
 } kernel_candidates;
 
 /** Begins with the schedule that compiling finds; false if there is none, or it has no other. It is
-    given too, unless it is skipped. */
+    given too, unless it is skipped. `library`: decisions that stand for a call of a library in
+    place of the kernel, which is given first of the others; NULL: none does. */
 bool kernel_candidates_begin(kernel_candidates *k, arena *a, const node *sink,
-                             const codegen_options *o, kernel_candidate *usual);
+                             const codegen_options *o, const char *library,
+                             kernel_candidate *usual);
 
 /** Makes a schedule the present one; false, without an effect, if the kernel has none with exactly
-    these decisions. */
+    these decisions. A call of the library has no decisions, and is predicted to take as long as the
+    usual schedule: later candidates differ from the schedule before it. */
 bool kernel_candidates_take(kernel_candidates *k, const char *text, kernel_candidate *taken);
 
 /** Marks a schedule as one that is not to be given. */

@@ -10,6 +10,7 @@
 #include "compile/cache_keys.h"
 #include "compile/compile_kernels.h"
 #include "ir/text/sink_text.h"
+#include "ir/transform/copy_graph.h"
 #include "target/hardware.h"
 #include "tune/kernel_bench.h"
 #include "tune/tuner_state.h"
@@ -77,7 +78,16 @@ bool tuner_may_build(tuner *t) {
 
 static compile_options compile_options_of(const tuner *t) {
   const tn_context *c = t->binding->context;
-  return (compile_options){.target = c->target, .math = (int)c->math};
+  return (compile_options){.target = c->target,
+                           .math = (int)c->math,
+                           .tuned = {.has_libraries = c->options.has_libraries}};
+}
+
+/** Decisions that stand for a call of the device's library in place of a kernel; NULL: none can. */
+static const char *library_decisions(tuner *t, const node *sink) {
+  const compile_options o = compile_options_of(t);
+  const char *name = o.tuned.has_libraries ? compile_library_for(&o, t->copies.ir, sink) : NULL;
+  return name ? tuned_library_decisions(&t->arena, name) : NULL;
 }
 
 /** Adds a kernel if it has schedules to choose from; with the one that it is compiled with now. */
@@ -89,8 +99,11 @@ static void add_kernel(tuner *t, size_t number, const char *key) {
   size_t bytes;
   *k = (tuned_kernel){.number = number, .sink = sink, .key = key, .share = t->shares[number]};
   if (!k->share.ns || sink_schedule(sink, &bytes)) return;
-  if (!kernel_candidates_begin(&k->candidates, &t->arena, sink, &o, &k->present)) return;
-  const char *kept = tuned_choice_find(&(tuned_choice){.store = c->tuned}, key);
+  if (!kernel_candidates_begin(&k->candidates, &t->arena, sink, &o, library_decisions(t, sink),
+                               &k->present))
+    return;
+  const tuned_choice choice = {.store = c->tuned, .has_libraries = c->options.has_libraries};
+  const char *kept = tuned_choice_find(&choice, key);
   if (!kept || !kernel_candidates_take(&k->candidates, kept, &k->present))
     kernel_candidates_skip(&k->candidates, k->present.text);
   k->first = k->present;
@@ -143,7 +156,8 @@ static tuned_kernel *choose_kernel(const tuner *t) {
   for (size_t i = 0; i < t->n_kernels; i++) {
     tuned_kernel *k = &t->kernels[i];
     double time = (double)k->share.ns - k->gained_ns, per_call = time / (double)k->share.calls;
-    double weight = time * per_call / k->present.predicted / (1 + k->n_idle);
+    double predicted = k->present.predicted > 0 ? k->present.predicted : 1; /* teams: none is */
+    double weight = time * per_call / predicted / (1 + k->n_idle);
     if (k->is_exhausted || (best && weight <= most)) continue;
     best = k;
     most = weight;
@@ -173,10 +187,15 @@ typedef struct batch {
   tn_program *programs[BATCH]; /* owned */
 } batch;
 
-/** Generates the code of a schedule; NULL, with the failure in the diag, if there is none. */
+/** Generates the code of a schedule; NULL, with the failure in the diag, if there is none. That of
+   a call of a library is the kernel itself, as what a trial compiles so. */
 static const node *generate(const batch *b, const kernel_candidate *c) {
   const compile_options o = compile_options_of(b->t);
   const node *code;
+  if (tuned_library_of(c->text)) {
+    ir_copy(b->ir, ir_arena(b->ir), &b->k->sink, 1, NULL, NULL, &code);
+    return code;
+  }
   if (compile_generate(&o, b->ir, b->k->sink, c->text, &code, b->t->diag) == TN_ERR_MEMORY)
     diag_rethrow(b->t->diag);
   return code;
@@ -199,8 +218,12 @@ static tn_status compile(const batch *b, const node *const code[], size_t n,
                          tn_program *programs[]) {
   tuner *t = b->t;
   int64_t start = clock_now_ns();
+  string_map calls = {0};
   compile_options o = compile_options_of(t);
+  if (b->k->candidates.library)
+    string_map_set(&t->arena, &calls, b->k->key, (void *)b->k->candidates.library);
   o.is_trial = true;
+  o.tuned.trial = &calls; /* of kernels that are not code */
   tn_status s = compile_kernels(&o, b->ir, code, n, programs, t->diag);
   if (s == TN_ERR_MEMORY) diag_rethrow(t->diag);
   t->compile_seconds += seconds_since(start);

@@ -145,7 +145,7 @@ static void find_first(kernel_record *k, const node *sink, const codegen_options
   arena *a = &k->f->arena;
   kernel_candidates c;
   kernel_candidate usual, taken, first;
-  assert_true(kernel_candidates_begin(&c, a, sink, o, &usual));
+  assert_true(kernel_candidates_begin(&c, a, sink, o, NULL, &usual));
   assert_true(kernel_candidates_take(&c, decisions_text(a, &k->other), &taken));
   assert_int_equal(kernel_candidates_next(&c, &first), CANDIDATE_GIVEN);
   k->first = first.text;
