@@ -50,8 +50,10 @@ typedef struct ref_device {
 
 static atomic_bool ref_is_lost[DEVICES];
 static atomic_bool ref_delays = true;
-static atomic_bool ref_is_paused; /* no stream begins a work */
-static atomic_size_t ref_works;   /* that streams have begun */
+static atomic_bool ref_is_paused;                                /* no stream begins a work */
+static atomic_size_t ref_works;                                  /* that streams have begun */
+static atomic_bool ref_fails_make, ref_fails_set, ref_fails_run; /* of graphs */
+static atomic_size_t ref_makes, ref_sets, ref_runs;              /* of graphs, that succeeded */
 
 static tn_status ref_open(int32_t index, const tn_host *host, void **device, tn_failure *f) {
   if (index >= DEVICES) return tn_fail(f, TN_ERR_DEVICE, "there are REF:0 to REF:3");
@@ -629,11 +631,11 @@ static void ref_stream_free(void *stream) {
 }
 
 /** Makes an item for a work (NULL: none); NULL without memory. */
-static item *new_item(ref_stream *q, item_kind kind, const tn_work *w) {
+static item *new_item(const ref_device *v, item_kind kind, const tn_work *w) {
   const tn_launch *l = w && w->kind == TN_WORK_EXEC ? w->launch : NULL;
   size_t spans = l ? l->n_buffers * sizeof *l->buffers : 0;
   size_t values = l ? l->n_values * sizeof *l->values : 0;
-  item *i = take(&q->device->allocator, sizeof *i + spans + values);
+  item *i = take(&v->allocator, sizeof *i + spans + values);
   if (!i) return NULL;
   i->bytes = sizeof *i + spans + values;
   i->kind = kind;
@@ -662,7 +664,7 @@ static tn_status ref_enqueue(void *stream, const tn_work works[], size_t n, tn_f
   for (size_t k = 0; k < n; k++) {
     if (works[k].kind == TN_WORK_EXEC && q->kind == TN_QUEUE_COPY)
       return tn_fail(f, TN_ERR_INTERNAL, "a program in a copy stream");
-    item *i = new_item(q, ITEM_WORK, &works[k]);
+    item *i = new_item(q->device, ITEM_WORK, &works[k]);
     if (!i) return no_memory(f);
     post(q, i);
   }
@@ -673,7 +675,7 @@ static tn_status ref_mark_make(void *stream, bool timed, void **mark, tn_failure
   (void)timed;
   ref_stream *q = stream;
   ref_mark *m = take(&q->device->allocator, sizeof *m);
-  item *i = m ? new_item(q, ITEM_SET, NULL) : NULL;
+  item *i = m ? new_item(q->device, ITEM_SET, NULL) : NULL;
   if (!i) {
     give(&q->device->allocator, m, sizeof *m);
     return no_memory(f);
@@ -691,7 +693,7 @@ static tn_status ref_mark_make(void *stream, bool timed, void **mark, tn_failure
 static tn_status ref_await(void *stream, void *mark, tn_failure *f) {
   ref_stream *q = stream;
   ref_mark *m = mark;
-  item *i = new_item(q, ITEM_AWAIT, NULL);
+  item *i = new_item(q->device, ITEM_AWAIT, NULL);
   if (!i) return no_memory(f);
   atomic_fetch_add(&m->count, 1);
   i->mark = m;
@@ -708,6 +710,114 @@ static const tn_stream_functions streams = {.size = sizeof streams,
                                             .sync = ref_sync,
                                             .time = ref_time,
                                             .mark_free = ref_mark_free};
+
+/* ---- Graphs ---- */
+
+/** Works, which each run posts in a random order that the edges allow. */
+typedef struct ref_graph {
+  ref_device *device;
+  size_t n, n_edges;
+  item **items;
+  bool *is_posted; /* in the run at hand */
+  tn_work_edge *edges;
+  uint64_t random;
+} ref_graph;
+
+static void ref_graph_free(void *graph) {
+  ref_graph *g = graph;
+  tn_allocator a = g->device->allocator;
+  for (size_t i = 0; g->items && i < g->n; i++)
+    if (g->items[i]) give(&a, g->items[i], g->items[i]->bytes);
+  give(&a, g->items, g->n * sizeof(item *));
+  give(&a, g->is_posted, g->n * sizeof *g->is_posted);
+  give(&a, g->edges, g->n_edges * sizeof *g->edges);
+  give(&a, g, sizeof *g);
+}
+
+static bool fill_graph(ref_graph *g, const tn_work works[], const tn_work_edge edges[]) {
+  const tn_allocator *a = &g->device->allocator;
+  g->items = take(a, g->n * sizeof(item *));
+  g->is_posted = take(a, g->n * sizeof *g->is_posted);
+  g->edges = take(a, g->n_edges * sizeof *g->edges);
+  if (!g->items || !g->is_posted || !g->edges) return false;
+  if (g->n_edges) memcpy(g->edges, edges, g->n_edges * sizeof *edges);
+  for (size_t i = 0; i < g->n; i++)
+    if (!(g->items[i] = new_item(g->device, ITEM_WORK, &works[i]))) return false;
+  return true;
+}
+
+static tn_status ref_graph_make(void *device, const tn_work works[], size_t n,
+                                const tn_work_edge edges[], size_t n_edges, void **graph,
+                                tn_failure *f) {
+  ref_device *v = device;
+  if (atomic_load(&ref_fails_make)) return tn_fail(f, TN_ERR_UNSUPPORTED, "REF makes no graph");
+  for (size_t i = 0; i < n_edges; i++)
+    if (edges[i].before >= edges[i].after || edges[i].after >= n)
+      return tn_fail(f, TN_ERR_INTERNAL, "an edge of a graph leads backwards or outside");
+  ref_graph *g = take(&v->allocator, sizeof *g);
+  if (!g) return no_memory(f);
+  *g = (ref_graph){.device = v, .n = n, .n_edges = n_edges, .random = (uintptr_t)g};
+  if (!fill_graph(g, works, edges)) {
+    ref_graph_free(g);
+    return no_memory(f);
+  }
+  atomic_fetch_add(&ref_makes, 1);
+  *graph = g;
+  return TN_OK;
+}
+
+static tn_status ref_graph_set(void *graph, size_t i, const tn_work *work, tn_failure *f) {
+  ref_graph *g = graph;
+  if (atomic_load(&ref_fails_set)) return tn_fail(f, TN_ERR_UNSUPPORTED, "REF sets no work");
+  if (work->program != g->items[i]->work.program)
+    return tn_fail(f, TN_ERR_INTERNAL, "another program in a graph");
+  item *new = new_item(g->device, ITEM_WORK, work);
+  if (!new) return no_memory(f);
+  give(&g->device->allocator, g->items[i], g->items[i]->bytes);
+  g->items[i] = new;
+  atomic_fetch_add(&ref_sets, 1);
+  return TN_OK;
+}
+
+/** True if no edge keeps a work from being posted next. */
+static bool is_ready(const ref_graph *g, size_t i) {
+  bool is_ready = !g->is_posted[i];
+  for (size_t k = 0; k < g->n_edges; k++)
+    is_ready &= g->edges[k].after != i || g->is_posted[g->edges[k].before];
+  return is_ready;
+}
+
+/** A random work among those that may be next. */
+static size_t choose_work(ref_graph *g) {
+  size_t chosen = 0, n = 0;
+  for (size_t i = 0; i < g->n; i++) {
+    if (!is_ready(g, i)) continue;
+    g->random = g->random * 6364136223846793005u + 1442695040888963407u;
+    if (!((g->random >> 33) % ++n)) chosen = i;
+  }
+  return chosen;
+}
+
+static tn_status ref_graph_run(void *stream, void *graph, tn_failure *f) {
+  ref_stream *q = stream;
+  ref_graph *g = graph;
+  if (atomic_load(&ref_fails_run)) return tn_fail(f, TN_ERR_MEMORY, "REF runs no graph");
+  memset(g->is_posted, 0, g->n * sizeof *g->is_posted);
+  for (size_t i = 0; i < g->n; i++) {
+    size_t next = choose_work(g);
+    tn_status status = ref_enqueue(q, &g->items[next]->work, 1, f);
+    if (status) return status;
+    g->is_posted[next] = true;
+  }
+  atomic_fetch_add(&ref_runs, 1);
+  return TN_OK;
+}
+
+static const tn_graph_functions graphs = {.size = sizeof graphs,
+                                          .make = ref_graph_make,
+                                          .set = ref_graph_set,
+                                          .run = ref_graph_run,
+                                          .free = ref_graph_free};
 
 /* ---- */
 
@@ -743,4 +853,5 @@ const tn_backend ref_backend = {.size = sizeof ref_backend,
                                 .unload = ref_unload,
                                 .program = ref_program_make,
                                 .program_free = ref_program_free,
-                                .streams = &streams};
+                                .streams = &streams,
+                                .graphs = &graphs};

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "compile/compile_kernels.h"
 #include "compile/kernel_cache.h"
+#include "device/cpu/cpu_backend.h"
 #include "device/memory/buffer.h"
 #include "device/memory/span.h"
 #include "device/queue/command_list.h"
@@ -269,6 +270,14 @@ static void backends_must_be_complete(void **state) {
   b = ref_backend, b.name = "HALF", b.streams = &q;
   assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
   assert_string_equal(f->diag.text, "backend HALF: the stream functions are incomplete");
+  tn_graph_functions g = *ref_backend.graphs;
+  g.set = NULL;
+  b = ref_backend, b.name = "HALF", b.graphs = &g;
+  assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
+  assert_string_equal(f->diag.text, "backend HALF: the graph functions are incomplete");
+  b = ref_backend, b.name = "HALF", b.streams = NULL, b.execute = cpu_backend.execute;
+  assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
+  assert_string_equal(f->diag.text, "backend HALF: there are graphs without streams");
 }
 
 static void *open_global(void *arg) {

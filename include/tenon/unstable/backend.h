@@ -320,6 +320,30 @@ typedef struct tn_stream_functions {
   void (*mark_free)(void *mark);
 } tn_stream_functions;
 
+/** Two works of a graph, by number, `before` < `after`: the latter begins after the end of the
+    former. */
+typedef struct tn_work_edge {
+  size_t before, after;
+} tn_work_edge;
+
+/** Graphs of works: what runs again and again as one piece, which costs a device less than to take
+    over each work. Works are EXEC. Functions on one graph are called by one thread at a time. */
+typedef struct tn_graph_functions {
+  size_t size;
+  /** Makes a graph, and copies what the works point to. Works that no edges order may run at once.
+      On a failure the library hands over the works one by one. */
+  tn_status (*make)(void *device, const tn_work works[], size_t n, const tn_work_edge edges[],
+                    size_t n_edges, void **graph, tn_failure *failure);
+  /** Replaces the `i`-th work for later runs, not for those that a stream was given. The program
+      and the numbers of buffers and values are as before. On a failure the graph is freed. */
+  tn_status (*set)(void *graph, size_t i, const tn_work *work, tn_failure *failure);
+  /** Hands a run over to a stream of the device, as `enqueue` does works: it begins after the end
+      of what was handed over before. */
+  tn_status (*run)(void *stream, void *graph, tn_failure *failure);
+  /** Frees a graph. Runs that a stream was given go on. */
+  void (*free)(void *graph);
+} tn_graph_functions;
+
 /* ---- Backends ---- */
 
 struct tn_backend {
@@ -372,6 +396,9 @@ struct tn_backend {
 
   /** Optional: the library of products. Default: none. */
   const tn_product_library *products;
+
+  /** Optional, with streams: graphs of works. Default: works are handed over one by one. */
+  const tn_graph_functions *graphs;
 };
 
 #ifdef __cplusplus

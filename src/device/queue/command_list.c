@@ -20,6 +20,7 @@ void command_list_release(tn_commands *c) {
   for (size_t i = 0; i < c->n; i++) {
     signal_release(c->at[i].signal);
     program_release(c->at[i].program);
+    work_graph_free(c->at[i].graph);
   }
   const mem *m = c->device->mem;
   mem_free(m, c->at, c->cap * sizeof *c->at);

@@ -6,6 +6,7 @@
 #define TENON_DEVICE_QUEUE_COMMAND_LIST_H
 
 #include "device/program/program.h"
+#include "device/queue/work_graph.h"
 #include "device/stream/signal.h"
 
 typedef enum command_kind {
@@ -16,7 +17,8 @@ typedef enum command_kind {
   COMMAND_FILL,
   COMMAND_CALL,
   COMMAND_BARRIER,
-  COMMAND_STAMP
+  COMMAND_STAMP,
+  COMMAND_GRAPH
 } command_kind;
 
 /** A command; comments name the kinds that use a field. */
@@ -31,8 +33,9 @@ typedef struct command {
   const tn_span *to, *from;                           /* COPY; FILL has no `from` */
   tn_status (*call)(void *user, tn_failure *failure); /* CALL */
   void *user;                                         /* CALL */
-  int64_t *stamp; /* STAMP: receives the time at which earlier commands are done, */
-  int64_t *seen;  /* and when the host found that, by its own clock; NULL: nobody asks */
+  int64_t *stamp;    /* STAMP: receives the time at which earlier commands are done, */
+  int64_t *seen;     /* and when the host found that, by its own clock; NULL: nobody asks */
+  work_graph *graph; /* GRAPH: of the launches that follow */
 } command;
 
 struct tn_commands {

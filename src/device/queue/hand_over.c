@@ -6,6 +6,8 @@
    with the marks that it has to wait for. What the stream has, it completes without the library; so
    waiting for a mark always ends, and a chain of marks is never a circle.
 
+   Launches that are a graph (work_graph.h) are handed over as one piece.
+
    A signal is promised when all commands before it have been handed over: then nothing but the loss
    of a device can fail it. If a wait that was left to the device turns out to have failed, its
    device is lost, and so the list fails from there on. */
@@ -128,6 +130,34 @@ static tn_status hand_over_exec(handing *h, const command *c, tn_failure *f) {
   return status ? status : add_work(h, &w, f);
 }
 
+/** Computes the works of the launches that follow a graph's command; false if one is refused, which
+    its own command then reports. */
+static bool prepare_graph(const handing *h, const command *c, tn_work *works, size_t *n_commands) {
+  tn_failure unread;
+  size_t n = work_graph_size(c->graph), done = 0;
+  for (*n_commands = 0; done < n; (*n_commands)++) {
+    const command *next = &c[1 + *n_commands];
+    if (next->kind == COMMAND_EXEC && queue_prepare_launch(h->q, next, &works[done++], &unread))
+      return false;
+  }
+  return true;
+}
+
+/** Hands over the launches after a graph's command as one run of the graph, or leaves them to their
+    own commands. */
+static tn_status hand_over_graph(handing *h, const command *c, tn_failure *f) {
+  size_t n_commands;
+  tn_work *works = work_graph_begin(c->graph);
+  if (!works || !prepare_graph(h, c, works, &n_commands)) return TN_OK;
+  if (!work_graph_update(c->graph)) return TN_OK;
+  tn_status status = flush_works(h, f);
+  if (status) return status;
+  forget_mark(h->q);
+  status = work_graph_run(c->graph, h->q->stream, f);
+  if (!status) h->s->next_command += n_commands;
+  return status;
+}
+
 /** Hands a copy or fill over; `is_blocked`: the thread runs it instead. */
 static tn_status hand_over_copy(handing *h, const command *c, bool *is_blocked, tn_failure *f) {
   tn_work w = {.kind = TN_WORK_FILL, .to = *c->to, .fill = c->fill};
@@ -153,6 +183,7 @@ static tn_status hand_over_command(handing *h, outcome *stop, tn_failure *f) {
   case COMMAND_WAIT: status = hand_over_wait(h, c, &is_held, f); break;
   case COMMAND_SIGNAL: status = hand_over_signal(h, c, f); break;
   case COMMAND_EXEC: status = hand_over_exec(h, c, f); break;
+  case COMMAND_GRAPH: status = hand_over_graph(h, c, f); break;
   case COMMAND_BARRIER: break; /* a stream works in order */
   case COMMAND_STAMP: status = leave_to_thread(h, true, f); break;
   case COMMAND_CALL:

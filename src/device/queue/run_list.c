@@ -38,7 +38,8 @@ static tn_status run_command(tn_queue *q, const command *c, queue_position at, t
   case COMMAND_WAIT: return run_wait(q, c, at, f);
   case COMMAND_SIGNAL: signal_set(c->signal, command_value(c)); return TN_OK;
   case COMMAND_EXEC: return run_exec(q, c, f);
-  case COMMAND_BARRIER: return TN_OK;
+  case COMMAND_BARRIER:
+  case COMMAND_GRAPH: return TN_OK;
   case COMMAND_STAMP:
     *c->stamp = clock_now_ns();
     if (c->seen) *c->seen = *c->stamp;

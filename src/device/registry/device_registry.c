@@ -146,6 +146,10 @@ static bool is_complete_stream(const tn_stream_functions *s) {
          s->mark_free;
 }
 
+static bool is_complete_graph(const tn_graph_functions *g) {
+  return g->size && g->make && g->set && g->run && g->free;
+}
+
 /** The first fault of a backend's table of functions; NULL if it is complete. */
 static const char *find_fault(const tn_backend *b) {
   if (b->size != sizeof *b) return "field size is that of another version";
@@ -158,8 +162,9 @@ static const char *find_fault(const tn_backend *b) {
   for (size_t i = 0; i < b->n_pairs; i++)
     if (!is_complete_pair(&b->pairs[i])) return "a renderer or compiler is incomplete";
   if (!b->streams && !b->execute) return "execute or streams is missing";
-  return !b->streams || is_complete_stream(b->streams) ? NULL
-                                                       : "the stream functions are incomplete";
+  if (b->streams && !is_complete_stream(b->streams)) return "the stream functions are incomplete";
+  if (b->graphs && !b->streams) return "there are graphs without streams";
+  return !b->graphs || is_complete_graph(b->graphs) ? NULL : "the graph functions are incomplete";
 }
 
 static const tn_backend *find_backend(const registry *r, const char *name, size_t length) {

@@ -1,0 +1,54 @@
+/* Finds runs of launches in command lists, and puts the commands for their graphs before them. */
+#include "device/queue/launch_runs.h"
+
+bool command_list_find_launches(const tn_commands *c, size_t from, launch_run *run) {
+  *run = (launch_run){.first = from};
+  while (run->first < c->n && c->at[run->first].kind != COMMAND_EXEC) run->first++;
+  for (size_t i = run->first; i < c->n; i++) {
+    if (c->at[i].kind != COMMAND_EXEC && c->at[i].kind != COMMAND_BARRIER) break;
+    if (c->at[i].kind != COMMAND_EXEC) continue;
+    run->end = i + 1;
+    run->n++;
+  }
+  if (!run->n) return false;
+  work_graph *g = run->first ? c->at[run->first - 1].graph : NULL;
+  if (!c->device->backend->graphs) {
+    run->why = "its backend has no graphs";
+  } else if (!g) {
+    run->why = "there is one kernel alone between what is no kernel of this queue";
+  } else {
+    run->why = work_graph_why(g);
+  }
+  return true;
+}
+
+/** Moves the commands to an array with room for graphs, and puts them before their launches. */
+static bool insert_graphs(tn_commands *c, size_t n_graphs) {
+  const mem *m = c->device->mem;
+  size_t n = 0, from = 0, cap = c->n + n_graphs;
+  command *at = mem_alloc(m, cap * sizeof *at);
+  bool is_complete = at != NULL;
+  launch_run run;
+  while (at && command_list_find_launches(c, from, &run)) {
+    for (; from < run.first; from++) at[n++] = c->at[from];
+    work_graph *g = run.n > 1 ? work_graph_open(c->device, run.n) : NULL;
+    is_complete &= g || run.n == 1;
+    if (g) at[n++] = (command){.kind = COMMAND_GRAPH, .graph = g};
+    for (; from < run.end; from++) at[n++] = c->at[from];
+  }
+  if (!at) return false;
+  for (; from < c->n; from++) at[n++] = c->at[from];
+  mem_free(m, c->at, c->cap * sizeof *c->at);
+  c->at = at;
+  c->n = n;
+  c->cap = cap;
+  return is_complete;
+}
+
+void command_list_add_graphs(tn_commands *c) {
+  size_t n_graphs = 0;
+  launch_run run;
+  if (!c->device->backend->graphs || c->failure.status) return;
+  for (size_t at = 0; command_list_find_launches(c, at, &run); at = run.end) n_graphs += run.n > 1;
+  if (n_graphs && !insert_graphs(c, n_graphs)) tn_fail(&c->failure, TN_ERR_MEMORY, "out of memory");
+}
