@@ -575,16 +575,9 @@ static cuda_status add_step(cuda_stream q, step *w) {
   return 0;
 }
 
-cuda_status cuLaunchKernel(cuda_function f, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                           unsigned x, unsigned y, unsigned z, unsigned shared, cuda_stream q,
-                           void **arguments, void **extra) {
-  cuda_status s = begin("cuLaunchKernel");
-  if (s) return s;
-  if (!f || !grid_x || !grid_y || !grid_z || !x || !y || !z || shared || extra ||
-      grid_x > INT32_MAX || grid_y > UINT16_MAX || grid_z > UINT16_MAX)
-    return end(INVALID_VALUE);
-  if ((uint64_t)x * y * z > MOST_WORKERS) return end(INVALID_VALUE);
-  if (q->context != current()) return end(INVALID_HANDLE);
+/** A launch, with copies of its arguments; NULL without memory. */
+static step *new_launch(cuda_function f, const unsigned *grid, const unsigned *group,
+                        void **arguments) {
   size_t bytes = 0;
   for (unsigned i = 0; i < f->n; i++) bytes += (f->sizes[i] + 7u) / 8 * 8;
   step *w = new_step(RUN, f->n * sizeof(void *) + bytes);
@@ -594,12 +587,28 @@ cuda_status cuLaunchKernel(cuda_function f, unsigned grid_x, unsigned grid_y, un
     w->arguments[i] = at;
     at += (f->sizes[i] + 7u) / 8 * 8;
   }
-  if (!w) return end(CUDA_OUT_OF_MEMORY);
+  if (!w) return NULL;
   w->function = f;
+  memcpy(w->grid, grid, sizeof w->grid);
+  memcpy(w->group, group, sizeof w->group);
+  return w;
+}
+
+static bool is_possible(cuda_function f, const unsigned *grid, const unsigned *group) {
+  bool is_empty = !grid[0] || !grid[1] || !grid[2] || !group[0] || !group[1] || !group[2];
+  return f && !is_empty && grid[0] <= INT32_MAX && grid[1] <= UINT16_MAX && grid[2] <= UINT16_MAX &&
+         (uint64_t)group[0] * group[1] * group[2] <= MOST_WORKERS;
+}
+
+cuda_status cuLaunchKernel(cuda_function f, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                           unsigned x, unsigned y, unsigned z, unsigned shared, cuda_stream q,
+                           void **arguments, void **extra) {
+  cuda_status s = begin("cuLaunchKernel");
+  if (s) return s;
   const unsigned grid[] = {grid_x, grid_y, grid_z}, group[] = {x, y, z};
-  memcpy(w->grid, grid, sizeof grid);
-  memcpy(w->group, group, sizeof group);
-  return end(add_step(q, w));
+  if (!is_possible(f, grid, group) || shared || extra) return end(INVALID_VALUE);
+  if (q->context != current()) return end(INVALID_HANDLE);
+  return end(add_step(q, new_launch(f, grid, group, arguments)));
 }
 
 cuda_status stand_in_call(cuda_stream q, void (*call)(const void *), const void *arguments,
@@ -725,5 +734,158 @@ cuda_status cuEventDestroy_v2(cuda_event e) {
   if (s) return s;
   release_place(e->place);
   free(e);
+  return end(0);
+}
+
+/* Graphs: each run takes the nodes in a random order that their edges allow. */
+
+struct cuda_node_object {
+  cuda_node next; /* older nodes */
+  cuda_graph graph;
+  size_t number;
+  step *launch;
+  size_t n_before;
+  cuda_node before[];
+};
+
+struct cuda_graph_object {
+  cuda_context context;
+  cuda_node nodes; /* the latest first */
+  size_t n;
+};
+
+struct cuda_graph_exec_object {
+  cuda_graph graph; /* kept by the caller as long as nodes are changed */
+  cuda_context context;
+  size_t n;
+  unsigned seed;
+  struct {
+    step *launch;
+    cuda_node node;
+    bool is_added; /* in the run at hand */
+  } nodes[];
+};
+
+cuda_status cuGraphCreate(cuda_graph *graph, unsigned flags) {
+  cuda_status s = begin("cuGraphCreate");
+  if (s) return s;
+  cuda_graph g = calloc(1, sizeof *g);
+  if (!g || flags) {
+    free(g);
+    return end(flags ? INVALID_VALUE : CUDA_OUT_OF_MEMORY);
+  }
+  g->context = current();
+  *graph = g;
+  return end(0);
+}
+
+cuda_status cuGraphAddKernelNode(cuda_node *node, cuda_graph g, const cuda_node *before, size_t n,
+                                 const cuda_node_launch *l) {
+  cuda_status s = begin("cuGraphAddKernelNode");
+  if (s) return s;
+  if (!is_possible(l->function, l->grid, l->group) || l->shared_bytes || l->extra)
+    return end(INVALID_VALUE);
+  for (size_t i = 0; i < n; i++)
+    if (before[i]->graph != g) return end(INVALID_VALUE);
+  cuda_node made = calloc(1, sizeof *made + n * sizeof(cuda_node));
+  step *launch = made ? new_launch(l->function, l->grid, l->group, l->arguments) : NULL;
+  if (!launch) {
+    free(made);
+    return end(CUDA_OUT_OF_MEMORY);
+  }
+  *made = (struct cuda_node_object){g->nodes, g, g->n++, launch, n};
+  for (size_t i = 0; i < n; i++) made->before[i] = before[i];
+  *node = g->nodes = made;
+  return end(0);
+}
+
+cuda_status cuGraphDestroy(cuda_graph g) {
+  cuda_status s = begin("cuGraphDestroy");
+  if (s) return s;
+  for (cuda_node k = g->nodes, next; k; k = next) {
+    next = k->next;
+    free(k->launch);
+    free(k);
+  }
+  free(g);
+  return end(0);
+}
+
+static step *copy_launch(const step *l) {
+  return new_launch(l->function, l->grid, l->group, (void **)l->arguments);
+}
+
+static void free_exec(cuda_graph_exec e) {
+  for (size_t i = 0; i < e->n; i++) free(e->nodes[i].launch);
+  free(e);
+}
+
+cuda_status cuGraphInstantiate_v2(cuda_graph_exec *exec, cuda_graph g, cuda_node *at_fault,
+                                  char *log, size_t bytes) {
+  (void)at_fault, (void)log, (void)bytes;
+  cuda_status s = begin("cuGraphInstantiate");
+  if (s) return s;
+  cuda_graph_exec e = calloc(1, sizeof *e + g->n * sizeof *e->nodes);
+  if (!e) return end(CUDA_OUT_OF_MEMORY);
+  e->graph = g;
+  e->context = g->context;
+  e->n = g->n;
+  e->seed = (unsigned)(uintptr_t)e >> 4;
+  for (cuda_node k = g->nodes; k; k = k->next) {
+    e->nodes[k->number].node = k;
+    e->nodes[k->number].launch = copy_launch(k->launch);
+  }
+  for (size_t i = 0; i < e->n; i++)
+    if (!e->nodes[i].launch) {
+      free_exec(e);
+      return end(CUDA_OUT_OF_MEMORY);
+    }
+  *exec = e;
+  return end(0);
+}
+
+cuda_status cuGraphExecKernelNodeSetParams(cuda_graph_exec e, cuda_node k,
+                                           const cuda_node_launch *l) {
+  cuda_status s = begin("cuGraphExecKernelNodeSetParams");
+  if (s) return s;
+  if (k->graph != e->graph || !is_possible(l->function, l->grid, l->group) || l->shared_bytes ||
+      l->extra)
+    return end(INVALID_VALUE);
+  step *launch = new_launch(l->function, l->grid, l->group, l->arguments);
+  if (!launch) return end(CUDA_OUT_OF_MEMORY);
+  free(e->nodes[k->number].launch);
+  e->nodes[k->number].launch = launch;
+  return end(0);
+}
+
+static bool is_next(cuda_graph_exec e, size_t i) {
+  const struct cuda_node_object *k = e->nodes[i].node;
+  bool is_next = !e->nodes[i].is_added;
+  for (size_t b = 0; b < k->n_before; b++) is_next &= e->nodes[k->before[b]->number].is_added;
+  return is_next;
+}
+
+cuda_status cuGraphLaunch(cuda_graph_exec e, cuda_stream q) {
+  cuda_status s = begin("cuGraphLaunch");
+  if (s) return s;
+  if (q->context != current() || e->context != q->context) return end(INVALID_HANDLE);
+  for (size_t i = 0; i < e->n; i++) e->nodes[i].is_added = false;
+  for (size_t n = 0; n < e->n && !s; n++) {
+    size_t chosen = 0, n_next = 0;
+    for (size_t i = 0; i < e->n; i++) {
+      if (!is_next(e, i)) continue;
+      e->seed = e->seed * 1664525u + 1013904223u;
+      if (!((e->seed >> 8) % ++n_next)) chosen = i;
+    }
+    e->nodes[chosen].is_added = true;
+    s = add_step(q, copy_launch(e->nodes[chosen].launch));
+  }
+  return end(s);
+}
+
+cuda_status cuGraphExecDestroy(cuda_graph_exec e) {
+  cuda_status s = begin("cuGraphExecDestroy");
+  if (s) return s;
+  free_exec(e);
   return end(0);
 }

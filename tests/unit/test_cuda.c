@@ -298,6 +298,131 @@ static void failures_of_each_call_are_told(void **state) {
   }
 }
 
+/* Graphs. */
+
+enum { ELEMENTS = 20, ARRAYS = 3 };
+
+/** Launches of `twice` from one array to the next one, as a graph. */
+typedef struct doubling {
+  void *program, *stream, *graph;
+  void *memory[ARRAYS];
+  tn_span spans[ARRAYS - 1][2];
+  int64_t n;
+  tn_launch launches[ARRAYS - 1];
+  tn_work works[ARRAYS - 1];
+  tn_failure f;
+} doubling;
+
+static tn_span array_of(const doubling *g, size_t i) {
+  return (tn_span){k.device, g->memory[i], 0, ELEMENTS * sizeof(float)};
+}
+
+static void set_doubling(doubling *g, size_t i, size_t to, size_t from) {
+  g->spans[i][0] = array_of(g, to);
+  g->spans[i][1] = array_of(g, from);
+  g->launches[i] = (tn_launch){g->spans[i], 2, &g->n, 1};
+  g->works[i] = (tn_work){.kind = TN_WORK_EXEC,
+                          .program = g->program,
+                          .global = {3, 1, 1},
+                          .local = {8, 1, 1},
+                          .launch = &g->launches[i]};
+}
+
+static tn_status make_doubling(doubling *g) {
+  static const tn_work_edge edges[] = {{0, 1}};
+  return cuda_backend.graphs->make(own(), g->works, ARRAYS - 1, edges, 1, &g->graph, &g->f);
+}
+
+static void open_doubling(doubling *g) {
+  static const char *const names[] = {"n"};
+  static const int64_t slots[] = {0, 1};
+  static const tn_program_facts facts = {"twice", 2, 1, 0, -1, names, slots};
+  memset(g, 0, sizeof *g);
+  ok(compile("twice", twice, 2));
+  ok(cuda_backend.program(k.module, &facts, &g->program, &g->f));
+  ok(cuda_backend.streams->open(own(), TN_QUEUE_COMPUTE, &g->stream, &g->f));
+  for (size_t i = 0; i < ARRAYS; i++)
+    ok(cuda_backend.alloc(own(), ELEMENTS * sizeof(float), TN_MEMORY_DEVICE, &g->memory[i], &g->f));
+  g->n = ELEMENTS;
+  for (size_t i = 0; i + 1 < ARRAYS; i++) set_doubling(g, i, i + 1, i);
+}
+
+static void close_doubling(doubling *g) {
+  if (g->graph) cuda_backend.graphs->free(g->graph);
+  cuda_backend.streams->free(g->stream);
+  cuda_backend.program_free(g->program);
+  for (size_t i = 0; i < ARRAYS; i++)
+    cuda_backend.free(own(), g->memory[i], ELEMENTS * sizeof(float));
+}
+
+/** Runs the graph on 0, 1, …, and compares the last array. */
+static void check_doubling(doubling *g, float times) {
+  float x[ELEMENTS], y[ELEMENTS];
+  void *mark;
+  tn_failure *f = &g->f;
+  const tn_work write = {.kind = TN_WORK_WRITE, .to = array_of(g, 0), .host = x};
+  const tn_work read = {.kind = TN_WORK_READ, .from = array_of(g, ARRAYS - 1), .host = y};
+  for (int i = 0; i < ELEMENTS; i++) x[i] = (float)i;
+  ok(cuda_backend.streams->enqueue(g->stream, &write, 1, f));
+  ok(cuda_backend.graphs->run(g->stream, g->graph, f));
+  ok(cuda_backend.streams->enqueue(g->stream, &read, 1, f));
+  ok(cuda_backend.streams->mark(g->stream, false, &mark, f));
+  ok(cuda_backend.streams->sync(mark, -1, f));
+  cuda_backend.streams->mark_free(mark);
+  for (int i = 0; i < ELEMENTS; i++) assert_float_equal(y[i], times * (float)i, 0);
+}
+
+static void graphs_run_and_change(void **state) {
+  (void)state;
+  doubling g;
+  open_doubling(&g);
+  ok(make_doubling(&g));
+  for (int i = 0; i < 3; i++) check_doubling(&g, 4);
+  set_doubling(&g, 1, 2, 0); /* no longer from the result of the first */
+  ok(cuda_backend.graphs->set(g.graph, 1, &g.works[1], &g.f));
+  check_doubling(&g, 2);
+  set_doubling(&g, 1, 2, 1);
+  ok(cuda_backend.graphs->set(g.graph, 1, &g.works[1], &g.f));
+  check_doubling(&g, 4);
+  close_doubling(&g);
+}
+
+/** Each call of the driver about graphs fails once; the next try succeeds. */
+static void failures_of_graphs_are_told(void **state) {
+  (void)state;
+  static const struct {
+    const char *fault, *said;
+    tn_status status;
+  } all[] = {
+      {"cuGraphCreate:1", "cuGraphCreate fails with CUDA_ERROR_INVALID_VALUE", TN_ERR_UNSUPPORTED},
+      {"cuGraphAddKernelNode:400", "cuGraphAddKernelNode fails with CUDA_ERROR_INVALID_HANDLE",
+       TN_ERR_UNSUPPORTED},
+      {"cuGraphAddKernelNode:400:2", "cuGraphAddKernelNode fails with", TN_ERR_UNSUPPORTED},
+      {"cuGraphInstantiate:2", "cuGraphInstantiate fails with CUDA_ERROR_OUT_OF_MEMORY",
+       TN_ERR_MEMORY},
+      {"cuGraphExecKernelNodeSetParams:1", "cuGraphExecKernelNodeSetParams fails with",
+       TN_ERR_UNSUPPORTED},
+      {"cuGraphLaunch:701", "cuGraphLaunch fails with CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+       TN_ERR_UNSUPPORTED},
+      {"cuCtxPushCurrent:201", "cuCtxPushCurrent fails with", TN_ERR_DEVICE},
+  };
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    doubling g;
+    open_doubling(&g);
+    fail_at(all[i].fault);
+    tn_status status = make_doubling(&g);
+    if (!status) status = cuda_backend.graphs->set(g.graph, 1, &g.works[1], &g.f);
+    if (!status) status = cuda_backend.graphs->run(g.stream, g.graph, &g.f);
+    fail_at(NULL);
+    if (status != all[i].status) fail_msg("%s: %d, %s", all[i].fault, (int)status, g.f.text);
+    contains(g.f.text, "CUDA:0 (stand-in 0): ");
+    contains(g.f.text, all[i].said);
+    if (!g.graph) ok(make_doubling(&g));
+    check_doubling(&g, 4);
+    close_doubling(&g);
+  }
+}
+
 /** A kernel that fails loses the device: everything fails from then on, and says so. */
 static void a_device_is_lost(void **state) {
   (void)state;
@@ -398,6 +523,8 @@ int main(void) {
       cmocka_unit_test(launches_beyond_what_a_launch_can_state_are_refused),
       cmocka_unit_test(too_much_memory_is_refused),
       cmocka_unit_test(failures_of_each_call_are_told),
+      cmocka_unit_test(graphs_run_and_change),
+      cmocka_unit_test(failures_of_graphs_are_told),
       cmocka_unit_test(a_device_is_lost),
       cmocka_unit_test(groups_that_part_are_found),
       cmocka_unit_test(devices_that_are_not_there),

@@ -16,6 +16,17 @@ typedef struct cuda_module_object *cuda_module;
 typedef struct cuda_function_object *cuda_function;
 typedef struct cuda_stream_object *cuda_stream;
 typedef struct cuda_event_object *cuda_event;
+typedef struct cuda_graph_object *cuda_graph;
+typedef struct cuda_graph_exec_object *cuda_graph_exec;
+typedef struct cuda_node_object *cuda_node;
+
+/** A launch as a node of a graph. */
+typedef struct cuda_node_launch {
+  cuda_function function;
+  unsigned grid[3], group[3];
+  unsigned shared_bytes;
+  void **arguments, **extra;
+} cuda_node_launch;
 
 enum {
   CUDA_OUT_OF_MEMORY = 2,

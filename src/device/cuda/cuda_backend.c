@@ -171,4 +171,5 @@ const tn_backend cuda_backend = {.size = sizeof cuda_backend,
                                  .program = cuda_program_make,
                                  .program_free = cuda_program_free,
                                  .streams = &cuda_streams,
-                                 .products = &cuda_product_library};
+                                 .products = &cuda_product_library,
+                                 .graphs = &cuda_graphs};

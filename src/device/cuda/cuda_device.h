@@ -95,8 +95,27 @@ tn_status cuda_product_run(cuda_device *v, cuda_stream stream, cublas_handle *ha
 /* Bytes of a kernel's arguments: all of them, and what is left for its values. */
 enum { CUDA_ARGUMENT_BYTES = 4096, CUDA_VALUE_BYTES = 256 };
 
-/* Streams and marks (cuda_stream.c). */
+enum { CUDA_MOST_ARGUMENTS = CUDA_ARGUMENT_BYTES / sizeof(cuda_address) };
+
+/** A launch as the driver takes it. */
+typedef struct cuda_launch {
+  cuda_function function;
+  unsigned grid[3], group[3];
+  cuda_address addresses[CUDA_MOST_ARGUMENTS];
+  void *arguments[CUDA_MOST_ARGUMENTS]; /* addresses, then the work's values */
+} cuda_launch;
+
+/** Fills the launch of a kernel, which is valid as long as the work. */
+tn_status cuda_launch_fill(cuda_launch *l, const cuda_device *v, const tn_work *w, tn_failure *f);
+
+/* Streams and marks (cuda_stream.c), and graphs (cuda_graph.c). */
+typedef struct cuda_queue {
+  cuda_device *device;
+  cuda_stream stream;
+  cublas_handle blas; /* NULL: no product ran so far */
+} cuda_queue;
 extern const tn_stream_functions cuda_streams;
+extern const tn_graph_functions cuda_graphs;
 void cuda_shared_event_release(cuda_device *v, cuda_shared_event *e);
 
 #endif

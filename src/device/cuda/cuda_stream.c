@@ -7,12 +7,6 @@
 #include <stdio.h>
 #include <time.h>
 
-typedef struct cuda_queue {
-  cuda_device *device;
-  cuda_stream stream;
-  cublas_handle blas; /* NULL: no product ran so far */
-} cuda_queue;
-
 typedef struct cuda_mark {
   cuda_device *device;
   cuda_shared_event *event;
@@ -52,38 +46,42 @@ static void stream_free(void *stream) {
 
 /* Works. */
 
-enum { MOST_ARGUMENTS = CUDA_ARGUMENT_BYTES / sizeof(cuda_address) };
-
 static cuda_address address_of(const tn_span *s) {
   return ((const cuda_memory *)s->memory)->address + s->offset;
 }
 
-static tn_status launch(cuda_queue *q, const tn_work *w, tn_failure *f) {
-  cuda_device *v = q->device;
+tn_status cuda_launch_fill(cuda_launch *to, const cuda_device *v, const tn_work *w, tn_failure *f) {
   const cuda_program *p = w->program;
   const tn_launch *l = w->launch;
-  if (!p->function) return cuda_product_run(v, q->stream, &q->blas, &p->product, l, f);
-  cuda_address addresses[MOST_ARGUMENTS];
-  void *arguments[MOST_ARGUMENTS];
-  unsigned grid[3], group[3] = {1, 1, 1};
   size_t n = 0;
-  bool fits = l->n_buffers + l->n_values <= MOST_ARGUMENTS;
+  bool fits = l->n_buffers + l->n_values <= CUDA_MOST_ARGUMENTS;
+  to->function = p->function;
   for (int i = 0; i < 3; i++) {
     fits &= w->global[i] <= UINT32_MAX && w->local[i] <= UINT32_MAX;
-    grid[i] = (unsigned)w->global[i];
-    if (w->local[0]) group[i] = (unsigned)w->local[i];
+    to->grid[i] = (unsigned)w->global[i];
+    to->group[i] = w->local[0] ? (unsigned)w->local[i] : 1;
   }
   if (!fits)
     return tn_fail(f, TN_ERR_UNSUPPORTED,
                    "CUDA:%d (%s): the launch of kernel %s has too many arguments or groups",
                    (int)v->index, v->facts.name, p->facts->entry);
   for (size_t i = 0; i < l->n_buffers; i++, n++) {
-    addresses[n] = address_of(&l->buffers[i]);
-    arguments[n] = &addresses[n];
+    to->addresses[n] = address_of(&l->buffers[i]);
+    to->arguments[n] = &to->addresses[n];
   }
-  for (size_t i = 0; i < l->n_values; i++, n++) arguments[n] = (void *)&l->values[i];
-  cuda_status s = v->cu.LaunchKernel(p->function, grid[0], grid[1], grid[2], group[0], group[1],
-                                     group[2], 0, q->stream, arguments, NULL);
+  for (size_t i = 0; i < l->n_values; i++, n++) to->arguments[n] = (void *)&l->values[i];
+  return TN_OK;
+}
+
+static tn_status launch(cuda_queue *q, const tn_work *w, tn_failure *f) {
+  cuda_device *v = q->device;
+  const cuda_program *p = w->program;
+  if (!p->function) return cuda_product_run(v, q->stream, &q->blas, &p->product, w->launch, f);
+  cuda_launch l;
+  tn_status status = cuda_launch_fill(&l, v, w, f);
+  if (status) return status;
+  cuda_status s = v->cu.LaunchKernel(l.function, l.grid[0], l.grid[1], l.grid[2], l.group[0],
+                                     l.group[1], l.group[2], 0, q->stream, l.arguments, NULL);
   if (!s) return TN_OK;
   char text[160];
   snprintf(text, sizeof text, "cuLaunchKernel of kernel %.100s", p->facts->entry);
