@@ -576,6 +576,14 @@ tn_status execution_set_tracer(execution *e, const tn_tracer *tracer, mutex *tra
   return e->tracer ? execution_set_profiling(e, true, d) : TN_OK;
 }
 
+bool execution_kernels_at(const execution *e, size_t i, execution_kernels *out) {
+  tn_device *device;
+  launch_run run;
+  if (!execution_launches_at(e, i, &device, &run)) return false;
+  *out = (execution_kernels){device->name, run.n, run.why};
+  return true;
+}
+
 bool execution_step_at(execution *e, size_t i, execution_step *out) {
   if (i >= e->p->n_steps) return false;
   *out = run_profile_step(&e->profile, i);

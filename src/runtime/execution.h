@@ -97,6 +97,16 @@ typedef struct execution_slot {
     past the last. */
 tn_status execution_slot_at(execution *e, size_t i, execution_slot *out, diag *d);
 
+/** Kernels that runs hand over to one device one after the other. */
+typedef struct execution_kernels {
+  const char *device;
+  size_t n;
+  const char *why; /* why they are no graph, until the next run; NULL: they are one */
+} execution_kernels;
+
+/** The i-th of these after a run; false past the last. */
+bool execution_kernels_at(const execution *e, size_t i, execution_kernels *out);
+
 /** The i-th step; false past the last. */
 bool execution_step_at(execution *e, size_t i, execution_step *out);
 

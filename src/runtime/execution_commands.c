@@ -265,6 +265,47 @@ static void record_body(void *arg) {
       execution_queues_record(e, &e->sections[i], record_timed_step);
 }
 
+/** The list of a section on a queue; NULL: it has none. */
+static tn_commands *list_of(const struct execution *e, const command_section *section,
+                            size_t queue) {
+  if (!e->queues) return section->commands;
+  return section->of_queue ? section->of_queue[queue] : NULL;
+}
+
+static void add_graphs(struct execution *e) {
+  for (size_t i = 0; i < e->n_sections; i++)
+    for (size_t k = 0; k < e->p->queues.n; k++) {
+      tn_commands *list = list_of(e, &e->sections[i], k);
+      if (list) command_list_add_graphs(list);
+    }
+}
+
+/** The list that the last run submitted, which may leave out steps. */
+static const tn_commands *list_of_run(const struct execution *e, size_t number, size_t queue) {
+  const command_section *section = &e->sections[number];
+  const step_reuse *r = &e->reuse;
+  if (e->queues || step_reuse_runs_all(r, section->step, section->n_steps))
+    return list_of(e, section, queue);
+  bool any = false;
+  for (size_t i = 0; i < section->n_steps; i++) any |= step_reuse_runs(r, section->step + i);
+  return any ? r->lists[number] : NULL;
+}
+
+bool execution_launches_at(const struct execution *e, size_t i, tn_device **device,
+                           launch_run *run) {
+  for (size_t s = 0; s < e->n_sections; s++)
+    for (size_t k = 0; k < e->p->queues.n; k++) {
+      const tn_commands *list = list_of_run(e, s, k);
+      for (size_t at = 0; list && command_list_find_launches(list, at, run); at = run->end) {
+        if (i--) continue;
+        *device = list->device;
+        if (e->profile.is_profiled) run->why = "the times of its steps are taken";
+        return true;
+      }
+    }
+  return false;
+}
+
 /** Opens the lists of a section. */
 static tn_status open_lists(struct execution *e, command_section *section, diag *d) {
   if (e->queues) return execution_queues_open_lists(e, section, d);
@@ -273,9 +314,11 @@ static tn_status open_lists(struct execution *e, command_section *section, diag 
 }
 
 static tn_status check_lists(const struct execution *e, const command_section *section, diag *d) {
-  tn_status s = section->commands ? command_list_status(section->commands, d) : TN_OK;
-  for (size_t i = 0; i < e->p->queues.n && s == TN_OK && e->queues; i++)
-    if (section->of_queue && section->of_queue[i]) s = command_list_status(section->of_queue[i], d);
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < e->p->queues.n && s == TN_OK; i++) {
+    const tn_commands *list = list_of(e, section, i);
+    if (list) s = command_list_status(list, d);
+  }
   return s;
 }
 
@@ -286,6 +329,7 @@ tn_status execution_commands_record(struct execution *e, diag *d) {
     if (section->kind == SECTION_STEPS && s == TN_OK) s = open_lists(e, section, d);
   }
   if (s == TN_OK) s = diag_catch(d, record_body, e);
+  if (s == TN_OK) add_graphs(e);
   for (size_t i = 0; i < e->n_sections && s == TN_OK; i++) s = check_lists(e, &e->sections[i], d);
   e->has_commands = s == TN_OK;
   if (s != TN_OK) execution_commands_release(e);
@@ -301,6 +345,7 @@ typedef struct part_recording {
 static void record_part(void *arg) {
   const part_recording *p = arg;
   record_section(p->e, p->section, p->list, false);
+  command_list_add_graphs(p->list);
 }
 
 tn_status execution_commands_of_run(struct execution *e, size_t number, tn_commands **list,

@@ -4,6 +4,7 @@
 #ifndef TENON_RUNTIME_EXECUTION_COMMANDS_H
 #define TENON_RUNTIME_EXECUTION_COMMANDS_H
 
+#include "device/queue/launch_runs.h"
 #include "runtime/execution_state.h"
 
 /** Divides the plan into sections and allocates the lists of launches. Raises through the arena. */
@@ -16,6 +17,10 @@ tn_status execution_commands_record(struct execution *e, diag *d);
 /** The command list of the steps of a section that the run at hand needs; NULL: it needs none. */
 tn_status execution_commands_of_run(struct execution *e, size_t section, tn_commands **list,
                                     diag *d);
+
+/** The i-th run of launches of the recorded lists, and its device; false past the last. */
+bool execution_launches_at(const struct execution *e, size_t i, tn_device **device,
+                           launch_run *run);
 
 /** Releases the command lists, such as when profiling is turned on or off. */
 void execution_commands_release(struct execution *e);

@@ -123,6 +123,24 @@ TN_API tn_status tn_schedule_slot(const tn_schedule *schedule, size_t i, tn_slot
     TN_ERR_ARGUMENT past the last, with the message; TN_ERR_UNSUPPORTED for an interpreted plan. */
 TN_API tn_status tn_binding_slot(tn_binding *binding, size_t i, tn_slot *slot);
 
+/** Kernels that a run hands over to a device one after the other, without anything between them
+   that the host, a copy or another device takes part in. */
+typedef struct tn_kernel_run {
+  size_t size;        /**< sizeof(tn_kernel_run), set by the caller */
+  const char *device; /**< "CUDA:0" */
+  size_t kernels;
+  bool is_graph;   /**< they were handed over as one piece (tn_graph_functions) */
+  const char *why; /**< why they were not: "its backend has no graphs"; "": they were */
+} tn_kernel_run;
+
+#define TN_KERNEL_RUN_INIT \
+  { sizeof(tn_kernel_run), NULL, 0, false, NULL }
+
+/** Describes the `i`-th of these of a binding's last run; the second run with the same plan makes
+    graphs. Texts live until the next call on the binding. TN_ERR_ARGUMENT past the last, and before
+    the first run. */
+TN_API tn_status tn_binding_kernel_run(tn_binding *binding, size_t i, tn_kernel_run *run);
+
 #ifdef __cplusplus
 }
 #endif

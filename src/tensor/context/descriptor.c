@@ -45,6 +45,7 @@ static const struct version_one {
     FIRST(tn_scheduled_kernel, steps),
     FIRST(tn_scheduled_buffer, offset),
     FIRST(tn_slot, span),
+    FIRST(tn_kernel_run, why),
     FIRST(tn_tune_desc, user),
     FIRST(tn_tuning, file),
     FIRST(tn_contractions, is_float),

@@ -167,3 +167,20 @@ tn_status tn_binding_slot(tn_binding *b, size_t i, tn_slot *slot) {
   binding_leave(b);
   return s;
 }
+
+/* Graphs. */
+
+tn_status tn_binding_kernel_run(tn_binding *b, size_t i, tn_kernel_run *run) {
+  execution_kernels k;
+  tn_status s = binding_enter(b);
+  if (s != TN_OK) return s;
+  if (!b->ran || !execution_kernels_at(b->ran, i, &k)) {
+    s = TN_ERR_ARGUMENT;
+  } else {
+    tn_kernel_run found = {sizeof found, k.device, k.n, !k.why, k.why ? k.why : ""};
+    s = binding_show_failure(
+        b, descriptor_write(&b->diag, run, &found, sizeof found, "tn_kernel_run"));
+  }
+  binding_leave(b);
+  return s;
+}
