@@ -10,10 +10,11 @@ bool binding_is_running(const tn_binding *b) {
   return started && signal_get(b->async.finished) < started;
 }
 
-void binding_collect_run(tn_binding *b) {
+/** Takes the failure of the run that was started last, which is over. */
+static void collect_run(tn_binding *b) {
   uint64_t last = atomic_load(&b->async.n_started);
-  diag d = {0};
-  if (!b->async.is_uncollected) return;
+  diag d;
+  diag_clear(&d);
   b->async.is_uncollected = false;
   if (signal_wait(b->async.finished, last, 0, &d) == TN_OK) return;
   b->failures.message = d.failure;
@@ -22,6 +23,10 @@ void binding_collect_run(tn_binding *b) {
   if (b->failures.first_is_run) b->failures.first = d.failure;
   signal_set(b->async.finished, last + 1); /* else the next failure would be taken for this one */
   atomic_store(&b->async.n_started, last + 1);
+}
+
+void binding_collect_run(tn_binding *b) {
+  if (b->async.is_uncollected) collect_run(b);
 }
 
 void binding_end_async(tn_binding *b) {
