@@ -103,6 +103,7 @@ static const machine *machine_for_rewrites(const schedule_request *r, const mach
   if (r->search.policy == FUSION_NONE) return NULL;
   if (r->search.policy == FUSION_BY_COST) return m;
   *small = *m;
+  small->n_more = 0;
   small->cache[0] = small->cache[1] = (double)(16 << r->search.seed % 4);
   small->scratch = (double)(512 << r->search.seed % 3);
   return small;
@@ -229,7 +230,7 @@ static schedule *schedule_graph(ir *g, const schedule_request *r, normalised *n,
 schedule *schedule_make(ir *g, const schedule_request *r) {
   normalised n;
   pipeline p = {.g = g, .request = r, .graph = &n};
-  machine m = machine_of(&r->target);
+  machine m = machine_of_all(g, r);
 
   normalise_graph(g, r, &n);
   for (size_t i = 0; i < n.n_roots; i++)

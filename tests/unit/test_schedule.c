@@ -925,6 +925,25 @@ static void much_is_reduced_in_parts(void **state) {
   assert_true(run_body(sum_of_everything, MATH_EXACT, 4) == 1);
 }
 
+/** A sum on device 1, of which only that one, or only device 0, has several cores. */
+static void sum_on_another_device(test *t) {
+  ir *g = t->g;
+  const node *x = buffer(t, DT_F32, 0, 1, (int64_t[]){1 << 20});
+  const node *there = ir_node(g, OP_TO, DT_F32, &x, 1, (int64_t[]){1}, 1);
+  const node *sum = ir_reduce(g, there, OP_ADD, 1, (int64_t[]){0});
+  schedule_target other = {.hardware.cores = (uint32_t)t->number};
+  schedule_request r = {
+      .roots = &sum, .n_roots = 1, .math = MATH_DEFAULT, .more = &other, .n_more = 1};
+  r.target.hardware.cores = t->number > 1 ? 1 : 4;
+  t->number = (double)schedule_make(g, &r)->steps.n;
+}
+
+static void parts_follow_from_the_sums_device(void **state) {
+  (void)state;
+  assert_true(run_body(sum_on_another_device, 0, 4) == 3); /* with the copy */
+  assert_true(run_body(sum_on_another_device, 0, 1) == 2);
+}
+
 /** A value that three readers would compute anew, on a machine with some cores. */
 static void four_exponentials(test *t) {
   ir *g = t->g;
@@ -1030,6 +1049,7 @@ int main(void) {
       cmocka_unit_test(halves_that_are_read_often_are_converted_once),
       cmocka_unit_test(much_is_reduced_in_parts),
       cmocka_unit_test(memory_saturates),
+      cmocka_unit_test(parts_follow_from_the_sums_device),
       cmocka_unit_test(many_cores_compute_rather_than_store),
       cmocka_unit_test(weights_keep_the_grouping_of_the_source),
   };

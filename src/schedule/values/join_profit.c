@@ -53,7 +53,7 @@ static bool is_computed_apart(const join_search *f, const node *x) {
 }
 
 bool join_is_gain(const join_search *f, const join_candidate *c) {
-  const machine *m = f->policy->machine;
+  const machine *m = machine_of_device(f->policy->machine, c->tensor->device);
   double placed = 0, copied = 0, launches = 1;
   for (size_t i = 0; i < c->parts.n; i++) {
     double bytes = join_bytes_of(c->parts.at[i].x);

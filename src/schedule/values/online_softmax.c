@@ -152,13 +152,12 @@ static bool is_contracted(const matching *s, const online_softmax *r) {
    row. An s that is contracted, and its powers, are arrays, for several rows at once if these fit;
    another s is read again from where it is. */
 static double most_block_indices(const matching *s, const online_softmax *r, double row) {
-  double bytes = (double)dtype_bytes(r->type), all = s->machine->scratch / bytes;
+  const machine *m = machine_of_device(s->machine, r->m->tensor->device);
+  double bytes = (double)dtype_bytes(r->type), all = m->scratch / bytes;
   double own = online_softmax_row_elements(r), each = all / MACHINE_SOFTMAX_SHARED_ROWS;
   if (own > MACHINE_SOFTMAX_STATE_SCRATCH_SHARE * all) return 0;
   if (!r->is_contracted)
-    return row * bytes <= s->machine->cache[1]
-               ? 0
-               : s->machine->cache[0] / bytes * MACHINE_SOFTMAX_BLOCK_L1_SHARE;
+    return row * bytes <= m->cache[1] ? 0 : m->cache[0] / bytes * MACHINE_SOFTMAX_BLOCK_L1_SHARE;
   if (2 * row <= each) return 0;
   return (each - own) / 2 >= MACHINE_SOFTMAX_BLOCK_FEW ? (each - own) / 2 : (all - own) / 2;
 }

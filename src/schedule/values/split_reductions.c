@@ -1,8 +1,8 @@
 /* Splits reductions into partial reductions that run in parallel (split-K). A kernel's cores share
    the elements that it writes; a reduction with fewer results than cores keeps some idle. It is
    reduced in parts, which are elements of their own, and these to the result. The number of parts
-   follows from the sizes and the machine, not from the cores in use, so that results do not depend
-   on these. */
+   follows from the sizes and the machine of its device, not from the cores in use, so that results
+   do not depend on these. */
 #include "schedule/values/split_reductions.h"
 
 #include "ir/core/build.h"
@@ -63,10 +63,11 @@ static int64_t find_axis_to_split(const node *reduce, int64_t n) {
   return -1;
 }
 
-static const node *split_reduction(splitting *p, const node *reduce, const node *x) {
+static const node *split_reduction(splitting *p, const machine *m, const node *reduce,
+                                   const node *x) {
   ir *g = p->g;
   op o = (op)reduce->ints[0];
-  int64_t n = (int64_t)p->m->cores * MACHINE_PARTS_PER_CORE, axis = find_axis_to_split(reduce, n);
+  int64_t n = (int64_t)m->cores * MACHINE_PARTS_PER_CORE, axis = find_axis_to_split(reduce, n);
   if (axis < 0) return NULL;
   int64_t size = node_int(x->dims[axis]), even = size / n * n,
           place = remaining_position(reduce, axis);
@@ -85,7 +86,8 @@ static const node *split_reduction(splitting *p, const node *reduce, const node 
 static const node *rewrite_node(void *user, const node *n, const node *const src[]) {
   splitting *p = user;
   bool may_split = n->op == OP_REDUCE && math_may_reorder(p->math, (dtype)n->dtype);
-  return may_split && leaves_cores_idle(p->m, n) ? split_reduction(p, n, src[0]) : NULL;
+  const machine *m = machine_of_device(p->m, n->device);
+  return may_split && leaves_cores_idle(m, n) ? split_reduction(p, m, n, src[0]) : NULL;
 }
 
 void split_reductions(ir *g, const machine *m, int math, normalised *n, size_t n_labels) {
