@@ -28,6 +28,7 @@ typedef struct build_state {
   node_list kernels;     /* the distinct ones */
   VEC(size_t) devices;   /* of each of these */
   size_t present_device; /* whose kernels are being compiled */
+  size_t n_before;       /* kernels of the devices before it */
   size_t present_kernel; /* index of the kernel that passes run on */
   size_t n_loops;        /* loops among the steps added so far */
   size_t n_guards;       /* guards, likewise, */
@@ -113,8 +114,15 @@ static void report_units(build_state *m, const char *what, size_t done, size_t t
   if (!goes_on) diag_raise(m->d, TN_ERR_CANCELLED, "%s was cancelled", m->request->name);
 }
 
+static void report_kernels(build_state *m, size_t done, size_t total) {
+  report_units(m, "kernels", done, total);
+}
+
+/** Reports kernels of the present device as part of those of all. */
 static void report_progress(void *user, size_t done, size_t total) {
-  report_units(user, "kernels", done, total);
+  build_state *m = user;
+  (void)total;
+  report_kernels(m, m->n_before + done, m->kernels.n);
 }
 
 /** Prices a kernel of a grouping, of which nobody knows how many there will be. */
@@ -170,7 +178,7 @@ static void explain_language(const build_state *m, explanation *x) {
   explanation_set_language(x, r->name, copy);
 }
 
-/** Compiles the kernels of a device. */
+/** Compiles the kernels of a device; one that has none needs no compiler. */
 static void compile_for_device(build_state *m, compile_options *o, size_t device) {
   executable *p = m->p;
   arena *a = ir_arena(m->g);
@@ -178,7 +186,7 @@ static void compile_for_device(build_state *m, compile_options *o, size_t device
   size_t n_compiled = 0, at = 0;
   for (size_t i = 0; i < m->kernels.n; i++)
     if (m->devices.at[i] == device) vec_push(a, &kernels, m->kernels.at[i]);
-  if (!kernels.n && (device || p->n_targets > 1)) return;
+  if (!kernels.n) return;
   tn_program **programs = arena_calloc(a, kernels.n + 1, sizeof *programs);
   m->present_device = device;
   o->target = p->targets[device];
@@ -188,6 +196,7 @@ static void compile_for_device(build_state *m, compile_options *o, size_t device
   for (size_t i = 0; i < m->kernels.n; i++)
     if (m->devices.at[i] == device) p->programs[i] = programs[at++];
   p->n_compiled += n_compiled;
+  m->n_before += kernels.n;
 }
 
 static void compile_programs(build_state *m) {
@@ -218,7 +227,7 @@ static void compile_programs(build_state *m) {
   for (size_t i = 0; x && i < n; i++)
     m->request->explanation->kernels.at[i].library = p->programs[i]->library;
   if (x) explanation_end_pass(m->request->explanation, m->g, "compiler", SIZE_MAX);
-  report_progress(m, n, n);
+  report_kernels(m, n, n);
 }
 
 /* Steps. */
@@ -524,7 +533,7 @@ static void build_body(void *arg) {
   open_devices(m);
   if (uses_disk && find_plan(m, &graph)) {
     log_line(r->logger, r->reports, TN_LOG_DEBUG, "plan %.160s: found on disk", r->name);
-    report_progress(m, m->p->n_programs, m->p->n_programs);
+    report_kernels(m, m->p->n_programs, m->p->n_programs);
     return;
   }
   schedule_and_compile(m);

@@ -127,6 +127,38 @@ static void constants_are_anybodys(void **state) {
   on_all_sets(check_constants);
 }
 
+/** Kernels that were compiled, of those of all devices. */
+typedef struct steps {
+  uint64_t next, total, ends;
+} steps;
+
+static bool note_step(void *user, const char *what, uint64_t done, uint64_t total) {
+  steps *s = user;
+  if (strcmp(what, "kernels") != 0) return true;
+  assert_int_equal(done, s->next++);
+  if (done) assert_int_equal(total, s->total);
+  s->total = total;
+  s->ends += done == total;
+  return true;
+}
+
+static void progress_is_that_of_all_devices(void **state) {
+  (void)state;
+  steps s = {0};
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.progress = (tn_progress){note_step, &s, NULL};
+  tn_context *c = tn_open(&d);
+  tn_tensor *x = tn_input(c, "x", tn_shape(5, 7), TN_F32), *y = tn_cumsum(tn_softmax(x, 0), 1);
+  tn_tensor *z = tn_cumsum(tn_cumsum(tn_to(y, "CPU:1"), 1), 0);
+  tn_plan *plan;
+  check_ok(c, tn_plan_compile(c, (tn_tensor *[]){z, y}, 2, NULL, &plan));
+  tn_plan_free(plan);
+  assert_true(s.total > 2);
+  assert_int_equal(s.ends, 1);
+  assert_int_equal(s.next, s.total + 1);
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
 /* Plans. */
 
 /** A tensor bounces between devices, changed on each. */
@@ -899,6 +931,7 @@ int main(void) {
       cmocka_unit_test(tensors_move),
       cmocka_unit_test(operands_on_two_devices_are_refused),
       cmocka_unit_test(constants_are_anybodys),
+      cmocka_unit_test(progress_is_that_of_all_devices),
       cmocka_unit_test(tensors_bounce),
       cmocka_unit_test(products_are_split),
       cmocka_unit_test(pieces_are_moved),
