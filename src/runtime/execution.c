@@ -21,25 +21,25 @@ static void open_body(void *arg) {
   e->profile.trips_run = e->trip;
 }
 
-static tn_status open_queue(execution *e, tn_queue *queue, diag *d) {
+static tn_status open_queue(execution *e, const execution_source *queues, diag *d) {
   tn_device *device = executable_first_device(e->p);
   tn_status s = TN_OK;
-  e->owns_queue = !queue || queue_device(queue) != device;
-  e->queue = queue;
-  if (e->owns_queue) s = queue_open(device, TN_QUEUE_COMPUTE, &e->queue, d);
-  e->owns_queue = e->owns_queue && s == TN_OK;
+  e->pool = queues ? queues->pool : NULL;
+  e->queue = queues ? queues->queue : NULL;
+  if (!e->queue || queue_device(e->queue) != device)
+    s = execution_queue_open(e, device, TN_QUEUE_COMPUTE, &e->queue, &e->owns_queue, d);
   if (s == TN_OK) s = signal_open(device, 0, &e->done, d);
   return s == TN_OK ? execution_queues_open(e, d) : s;
 }
 
-tn_status execution_open(execution **out, executable *p, tn_queue *queue, diag *d) {
+tn_status execution_open(execution **out, executable *p, const execution_source *queues, diag *d) {
   *out = NULL;
   execution *e = mem_calloc(p->mem, 1, sizeof *e);
   if (!e) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   e->p = executable_retain(p);
   e->host = p->host;
   arena_init(&e->arena, p->mem, d);
-  tn_status s = open_queue(e, queue, d);
+  tn_status s = open_queue(e, queues, d);
   if (s == TN_OK) s = diag_catch(d, open_body, e);
   if (s == TN_OK)
     *out = e;

@@ -4,7 +4,7 @@
 #define TENON_RUNTIME_EXECUTION_H
 
 #include "device/memory/buffer.h"
-#include "device/queue/queue.h"
+#include "device/queue/queue_pool.h"
 #include "runtime/executable.h"
 #include "runtime/input_readers.h"
 #include "runtime/run_profile.h"
@@ -13,9 +13,14 @@
 
 typedef struct execution execution;
 
-/** Opens an execution, which retains `p`. `queue` is borrowed for the execution's life; if it is
-    NULL, or on another device than the first queue of `p`, the execution opens one of its own. */
-tn_status execution_open(execution **out, executable *p, tn_queue *queue, diag *d);
+/** Where an execution has its queues from, which it borrows for its life. */
+typedef struct execution_source {
+  tn_queue *queue;  /* the first of a plan on its device; NULL: none */
+  queue_pool *pool; /* others; NULL: the execution opens its own */
+} execution_source;
+
+/** Opens an execution, which retains `p`. `queues` may be NULL: all queues are its own. */
+tn_status execution_open(execution **out, executable *p, const execution_source *queues, diag *d);
 void execution_close(execution *e); /* NULL is allowed */
 
 /** Replaces the executable's host functions; the caller keeps them as long as the execution. */

@@ -8,16 +8,23 @@
 
 /* Opening. */
 
+tn_status execution_queue_open(struct execution *e, tn_device *device, tn_queue_kind kind,
+                               tn_queue **queue, bool *is_own, diag *d) {
+  tn_status s = e->pool ? queue_pool_get(e->pool, device, kind, queue, d)
+                        : queue_open(device, kind, queue, d);
+  *is_own = s == TN_OK && !e->pool;
+  return s;
+}
+
 static tn_status open_one(struct execution *e, size_t i, diag *d) {
   execution_queue *queue = &e->queues[i];
   const executable_queue *of = &e->p->queues.at[i];
   tn_device *device = e->p->targets[of->device]->device;
   tn_status s = TN_OK;
   queue->queue = e->queue;
-  if (i) {
-    s = queue_open(device, of->copies ? TN_QUEUE_COPY : TN_QUEUE_COMPUTE, &queue->queue, d);
-    queue->owns_queue = s == TN_OK;
-  }
+  if (i)
+    s = execution_queue_open(e, device, of->copies ? TN_QUEUE_COPY : TN_QUEUE_COMPUTE,
+                             &queue->queue, &queue->owns_queue, d);
   if (s == TN_OK) s = signal_open(device, 0, &queue->done, d);
   if (s == TN_OK) s = signal_open(device, 0, &queue->steps, d);
   return s;

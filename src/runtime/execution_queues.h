@@ -5,6 +5,10 @@
 
 #include "runtime/execution_state.h"
 
+/** Opens a queue: one of the execution's pool, or its own. */
+tn_status execution_queue_open(struct execution *e, tn_device *device, tn_queue_kind kind,
+                               tn_queue **queue, bool *is_own, diag *d);
+
 /** Opens the queues and signals of the queues, if there are several; the first has the execution's
     queue. */
 tn_status execution_queues_open(struct execution *e, diag *d);

@@ -6,7 +6,7 @@
 
 #include "device/memory/buffer.h"
 #include "device/queue/command_list.h"
-#include "device/queue/queue.h"
+#include "device/queue/queue_pool.h"
 #include "runtime/custom_call.h"
 #include "runtime/input_readers.h"
 #include "runtime/run_profile.h"
@@ -96,6 +96,7 @@ typedef struct execution_queue {
 struct execution {
   executable *p;
   arena arena;
+  queue_pool *pool; /* of queues that are not its own; NULL: there is none */
   tn_queue *queue;
   bool owns_queue;
   tn_signal *done;

@@ -32,7 +32,8 @@ static tn_status set_inputs(network *n, tn_binding *b) {
 
 tn_status network_open(network *n, tn_binding *b, plan_variant *v) {
   *n = (network){.variant = v};
-  tn_status s = execution_open(&n->execution, v->executable, b->queue, &b->diag);
+  tn_status s =
+      execution_open(&n->execution, v->executable, &(execution_source){b->queue, NULL}, &b->diag);
   if (s != TN_OK) return s;
   execution_share_scratch(n->execution, &b->scratch);
   return set_inputs(n, b);

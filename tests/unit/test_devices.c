@@ -159,6 +159,44 @@ static void progress_is_that_of_all_devices(void **state) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
+/** Counts the streams that are open. */
+static tn_stream_functions counted_streams;
+static tn_backend counted;
+static atomic_int n_opened;
+
+static tn_status open_counted(void *device, tn_queue_kind kind, void **stream, tn_failure *f) {
+  atomic_fetch_add(&n_opened, 1);
+  return ref_stream_open(device, kind, stream, f);
+}
+
+/** Values that are realised one after the other run on the queues of the first. */
+static void queues_stay_open(void **state) {
+  (void)state;
+  counted_streams = streams;
+  counted_streams.open = open_counted;
+  counted = ref_backend;
+  counted.name = "COUNTED";
+  counted.streams = &counted_streams;
+  counted.peer = NULL; /* copies of the backend know spans of their own device */
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.threads = 1; /* devices of its own */
+  tn_context *c = tn_open(&d);
+  check_ok(c, tn_backend_add(c, &counted));
+  tn_tensor *x = floats(c, FLOATS(1, 2));
+  int first = 0;
+  for (int i = 0; i < 5; i++) {
+    tn_tensor *y = tn_add(tn_to(x, "COUNTED:0"), tn_num(c, i));
+    tn_tensor *z = tn_add(tn_to(y, "COUNTED:1"), tn_num(c, 1));
+    check_ok(c, tn_realize(c, (tn_tensor *[]){y, z}, 2));
+    check_floats(c, z, FLOATS(2 + (float)i, 3 + (float)i));
+    check_ok(c, tn_realize(c, (tn_tensor *[]){tn_mul(z, z)}, 1)); /* on one device alone */
+    if (!i) first = n_opened;
+  }
+  assert_true(first >= 4); /* of kernels and copies */
+  assert_int_equal(n_opened, first);
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
 /* Plans. */
 
 /** A tensor bounces between devices, changed on each. */
@@ -932,6 +970,7 @@ int main(void) {
       cmocka_unit_test(operands_on_two_devices_are_refused),
       cmocka_unit_test(constants_are_anybodys),
       cmocka_unit_test(progress_is_that_of_all_devices),
+      cmocka_unit_test(queues_stay_open),
       cmocka_unit_test(tensors_bounce),
       cmocka_unit_test(products_are_split),
       cmocka_unit_test(pieces_are_moved),

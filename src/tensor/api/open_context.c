@@ -6,7 +6,6 @@
 #include "compile/target_rows.h"
 #include "device/core/device_target.h"
 #include "device/memory/caching_allocator.h"
-#include "device/queue/queue.h"
 #include "device/registry/load_backend.h"
 #include "device/threads/thread_pool.h"
 #include "tensor/api/scope.h"
@@ -269,9 +268,9 @@ static void free_options(tn_context *c) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) mem_strfree(&c->mem, all[i]);
 }
 
-/** Frees the queue, the descriptions of devices and the registry. */
+/** Frees the queues, the descriptions of devices and the registry. */
 static void close_devices(tn_context *c) {
-  queue_close(c->queue);
+  queue_pool_close(&c->queues);
   while (c->devices.described) {
     device_description *k = c->devices.described;
     c->devices.described = k->next;

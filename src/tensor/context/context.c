@@ -1,11 +1,10 @@
 /* Entry into contexts: public functions acquire and release the context, one at a time, and calls
    on plans, models and bindings run beside them. Also what a context offers to all layers above:
-   its builder, queue, log, stream of random numbers, and attached objects. */
+   its builder, log, stream of random numbers, and attached objects. */
 #include "tensor/context/context.h"
 
 #include "base/log.h"
 #include "device/core/device_target.h"
-#include "device/queue/queue.h"
 #include "tensor/context/linked_list.h"
 
 #include <stdio.h>
@@ -90,12 +89,6 @@ void tn_seed(tn_context *c, uint64_t seed) {
   c->random.seed = seed;
   c->random.n_calls = 0;
   context_release(c);
-}
-
-tn_status context_queue(tn_context *c, tn_queue **queue, diag *d) {
-  tn_status s = c->queue ? TN_OK : queue_open(c->device, TN_QUEUE_COMPUTE, &c->queue, d);
-  *queue = c->queue;
-  return s;
 }
 
 tn_device *context_device_of(const tn_context *c, const node *n) {

@@ -15,6 +15,7 @@
 #include "compile/disk_cache.h"
 #include "compile/tuned_store.h"
 #include "device/core/device.h"
+#include "device/queue/queue_pool.h"
 #include "device/registry/device_registry.h"
 #include "ir/core/node_device.h"
 #include "ir/text/dump_after_pass.h"
@@ -206,7 +207,7 @@ struct tn_context {
   context_devices devices;
   tn_device *device;
   const device_target *target;
-  tn_queue *queue;    /* of `device`, for the context's own plans; NULL until something runs */
+  queue_pool queues;  /* for the context's own plans */
   disk_cache *disk;   /* NULL: no disk cache */
   tuned_store *tuned; /* NULL: no tuned schedules */
   context_options options;
@@ -309,9 +310,6 @@ tn_status context_return_failure(tn_context *c, failure *f);
 
 failure *failure_retain(failure *f);
 void failure_release(tn_context *c, failure *f); /* NULL is allowed */
-
-/** The queue on which the context's own plans run, opened on first use. */
-tn_status context_queue(tn_context *c, tn_queue **queue, diag *d);
 
 /** The device that a tensor is on; the context's own for what is anybody's. */
 tn_device *context_device_of(const tn_context *c, const node *n);

@@ -113,12 +113,11 @@ static tn_status place_result(computation *k, size_t i) {
 }
 
 tn_status computation_open(computation *k) {
-  tn_queue *queue;
+  const execution_source queues = {.pool = &k->c->queues};
   if (!k->results.n) return TN_OK;
   tn_status s = compile_results(k);
   if (s == TN_OK) s = diag_catch(&k->c->diag, list_buffers, k);
-  if (s == TN_OK) s = context_queue(k->c, &queue, &k->c->diag);
-  if (s == TN_OK) s = execution_open(&k->execution, k->compiled.executable, queue, &k->c->diag);
+  if (s == TN_OK) s = execution_open(&k->execution, k->compiled.executable, &queues, &k->c->diag);
   if (s == TN_OK) execution_set_host(k->execution, &k->compiled.host);
   context_reports *reports = &k->c->reports;
   if (s == TN_OK)

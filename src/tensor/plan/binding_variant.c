@@ -88,7 +88,8 @@ static tn_status open_use(tn_binding *b, plan_variant *v, variant_use **out) {
   tn_status s = reserve_use(b);
   if (s == TN_OK && !b->queue)
     s = queue_open(b->context->device, TN_QUEUE_COMPUTE, &b->queue, &b->diag);
-  if (s == TN_OK) s = execution_open(&e, v->executable, b->queue, &b->diag);
+  if (s == TN_OK)
+    s = execution_open(&e, v->executable, &(execution_source){b->queue, NULL}, &b->diag);
   if (s != TN_OK) {
     plan_variant_release(v);
     return s;
