@@ -6,6 +6,7 @@
 #include "ir/index/write_once.h"
 #include "laws/laws.h"
 #include "laws/team_arrays.h"
+#include "laws/warp_tile.h"
 
 typedef struct check {
   ir *g;
@@ -43,7 +44,9 @@ static bool meets(const check *c, const node *b) {
   for (size_t i = 0; i < n; i++)
     if (team_arrays_find(&c->t, b, i)->widest != KIND_LOOP && !is_out) return true;
   n = binder_ranges(b, &ranges);
-  return b->op == OP_FOLD && range_is_digit(ranges[n - 1]);
+  warp_tile unused;
+  return b->op == OP_FOLD &&
+         (range_is_digit(ranges[n - 1]) || warp_tile_match(c->g, &c->t, b, &unused));
 }
 
 static const char *place_objection(const check *c, const node *b) {

@@ -7,6 +7,7 @@
 
 #include "ir/core/pass_names.h"
 #include "ir/core/tensor_loop.h"
+#include "ir/core/tensor_rows.h"
 #include "ir/verify/verify_graph.h"
 #include "schedule/devices/resolve_devices.h"
 #include "schedule/fuse/cost_model.h"
@@ -73,6 +74,12 @@ static double scratch_of(const schedule_target *t) {
   return MACHINE_SCHEDULED_SCRATCH_SHARE * (double)hardware_scratch_bytes(&t->hardware, t->scratch);
 }
 
+static bool has_warp_tiles(const schedule_target *t) {
+  for (size_t i = 0; i < TENSOR_TILES; i++)
+    if (tensor_tiles[i].workers > 1 && t->rows >> (TENSOR_ROWS + i) & 1) return true;
+  return false;
+}
+
 static machine machine_of(const schedule_target *t) {
   tn_hardware h = hardware_with_defaults(&t->hardware);
   return (machine){.cores = h.cores,
@@ -82,7 +89,8 @@ static machine machine_of(const schedule_target *t) {
                    .scratch = scratch_of(t),
                    .cache = {(double)h.l1_bytes, (double)h.l2_bytes},
                    .shared = (double)h.l3_bytes,
-                   .vector = (double)t->vector};
+                   .vector = (double)t->vector,
+                   .warp_tiles = has_warp_tiles(t)};
 }
 
 /** The machine of device 0, with those of the others. */

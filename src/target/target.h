@@ -29,11 +29,18 @@ static inline int64_t target_lanes(const target *t, size_t vector_bytes, size_t 
   return t->lanes && lanes > t->lanes ? t->lanes : lanes;
 }
 
+/** True if a target has an instruction of tensor_rows.def: for a tile, warps of its workers too. */
+static inline bool target_has_tensor_op(const target *t, op o) {
+  const tensor_tile *tile = tensor_tile_of(o);
+  bool fits = !tile || tile->workers == 1 || (uint32_t)tile->workers == t->warp;
+  return fits && !rule_target_lacks_op(&t->rules, o);
+}
+
 /** A bit for each TENSOR_ROW, then for each TENSOR_TILE, that a target has an instruction for. */
 static inline uint32_t target_rows(const target *t) {
   uint32_t rows = 0;
   for (size_t i = 0; i < TENSOR_OPS; i++)
-    if (!rule_target_lacks_op(&t->rules, tensor_op(i))) rows |= UINT32_C(1) << i;
+    if (target_has_tensor_op(t, tensor_op(i))) rows |= UINT32_C(1) << i;
   return rows;
 }
 

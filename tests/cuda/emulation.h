@@ -2,7 +2,8 @@
    runs until its group meets at a barrier, where it waits in a fibre of its own; one fibre runs all
    workers of a kernel without barriers. The order in which workers run between two barriers is
    random, which shows what is not ordered by them. A group part of whose workers are at another
-   barrier than the rest, or at none, ends the launch with a fault.
+   barrier than the rest, or at none, ends the launch with a fault. A warp meets likewise where it
+   computes a tile: each worker writes its part of the matrices, and then reads those of others.
 
    Each kernel gets an entry `emulated_NAME`, and `emulated_sizes_NAME`, which tells the sizes of
    its parameters, by EMULATED(NAME) after the kernels. */
@@ -45,7 +46,7 @@ static thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace emulation {
 
-enum { MOST_WORKERS = 1024, STACK_BYTES = 1 << 17 };
+enum { MOST_WORKERS = 1024, STACK_BYTES = 1 << 17, WARP = 32, MOST_WORDS = 6 };
 
 /** A fibre, which runs a worker after another, each from its begin to its end. It begins by its
     context, and goes on by a jump, which needs no call of the system. */
@@ -54,7 +55,8 @@ struct fibre {
   jmp_buf place;
   char *stack;
   unsigned worker;
-  int site; /* the barrier at which it waits; 0: it ran out of workers */
+  int site;     /* the barrier at which it waits; 0: it ran out of workers */
+  bool is_warp; /* it waits for its warp alone, which computes a tile */
 };
 
 /** The group that a thread runs. */
@@ -66,6 +68,8 @@ struct team {
   fibre all[MOST_WORKERS], *running;
   jmp_buf scheduler;
   unsigned seed;
+  unsigned tiles[MOST_WORKERS];             /* that each worker computed */
+  float words[2][MOST_WORKERS][MOST_WORDS]; /* of operands of a tile, by turns */
 };
 static thread_local team *current;
 
@@ -90,10 +94,11 @@ static void become(unsigned worker) {
   threadIdx.z = worker / blockDim.x / blockDim.y;
 }
 
-static __attribute__((noinline, unused)) void meet(int site) {
+static __attribute__((noinline, unused)) void meet(int site, bool is_warp = false) {
   team *t = current;
   fibre *f = t->running;
   f->site = site;
+  f->is_warp = is_warp;
   if (!_setjmp(f->place)) _longjmp(t->scheduler, 1);
 }
 
@@ -134,20 +139,43 @@ static bool begin_fibre(team *t) {
   return true;
 }
 
+/** True if a fibre's warp, or group, waits where it does. */
+static bool has_met(const team *t, const fibre *f) {
+  unsigned n = 0, all = f->is_warp ? WARP : t->n;
+  for (unsigned i = 0; i < t->fibres; i++) {
+    const fibre *other = &t->all[i];
+    if (f->is_warp && other->worker / WARP != f->worker / WARP) continue;
+    n += other->site == f->site && other->is_warp == f->is_warp;
+  }
+  return n == all;
+}
+
+/** Lets warps go on that wait for themselves, or else the group; false: its workers part. */
+static bool go_on(team *t) {
+  unsigned order[MOST_WORKERS], n = 0;
+  bool is_warp = false, goes[MOST_WORKERS];
+  for (unsigned i = 0; i < t->fibres; i++) is_warp |= t->all[i].site && t->all[i].is_warp;
+  for (unsigned i = 0; i < t->fibres; i++) {
+    const fibre *f = &t->all[i];
+    goes[i] = is_warp ? f->site && f->is_warp : true;
+    if (goes[i] && !has_met(t, f)) return false;
+    n += goes[i];
+  }
+  shuffle(t, order, t->fibres);
+  for (unsigned i = 0; i < t->fibres; i++)
+    if (goes[order[i]]) resume(t, &t->all[order[i]], false);
+  return n > 0;
+}
+
 /** Runs one group; false: its workers part. */
 static bool run_group(team *t) {
-  unsigned order[MOST_WORKERS];
   t->next = t->ended = t->fibres = 0;
+  for (unsigned i = 0; i < t->n; i++) t->tiles[i] = 0;
   shuffle(t, t->order, t->n);
   while (t->next < t->n)
     if (!begin_fibre(t)) return false;
-  while (t->ended < t->n) {
-    if (t->ended) return false;
-    for (unsigned i = 1; i < t->fibres; i++)
-      if (t->all[i].site != t->all[0].site) return false;
-    shuffle(t, order, t->fibres);
-    for (unsigned i = 0; i < t->fibres; i++) resume(t, &t->all[order[i]], false);
-  }
+  while (t->ended < t->n)
+    if (!go_on(t)) return false;
   return true;
 }
 
@@ -174,6 +202,61 @@ static int run_grid(void (*call)(void *), void *kernel, const unsigned grid[3],
       }
   if (t) free_team(t);
   return !fine;
+}
+
+/* Tiles of a warp: mma.m16n8k16 by its description (PTX ISA 9.0). */
+
+static float of_bits(unsigned bits) {
+  union {
+    unsigned bits;
+    float number;
+  } u = {bits};
+  return u.number;
+}
+
+static unsigned bits_of(float number) {
+  union {
+    float number;
+    unsigned bits;
+  } u = {number};
+  return u.bits;
+}
+
+static float of_bf16(unsigned bits) { return of_bits(bits << 16); }
+
+static float of_f16(unsigned bits) {
+  unsigned sign = (bits & 0x8000) << 16, rest = bits & 0x7fff;
+  if (rest >= 0x7c00) return of_bits(sign | 0x7f800000 | (rest & 0x3ff) << 13);
+  return of_bits(sign | bits_of(of_bits(rest << 13) * of_bits(0x77800000))); /* 2¹¹² */
+}
+
+/** A word of an operand of a worker's warp. */
+static unsigned word_of(const team *t, unsigned turn, unsigned lane, unsigned number) {
+  return bits_of(t->words[turn][t->running->worker / WARP * WARP + lane][number]);
+}
+
+/** A sum of a tile: row and column of it, and what it was. */
+static float add_products(const team *t, unsigned turn, unsigned row, unsigned column, float sum,
+                          float (*number)(unsigned)) {
+  for (unsigned k = 0; k < 8; k++) {
+    unsigned x = word_of(t, turn, row % 8 * 4 + k % 4, k / 4 * 2 + row / 8);
+    unsigned y = word_of(t, turn, column * 4 + k % 4, 4 + k / 4);
+    sum += number(x >> 16) * number(y >> 16);
+    sum += number(x & 0xffff) * number(y & 0xffff);
+  }
+  return sum;
+}
+
+template <class S, class X, class Y>
+static __attribute__((noinline)) S multiply(S s, X x, Y y, float (*number)(unsigned)) {
+  team *t = current;
+  unsigned worker = t->running->worker, turn = t->tiles[worker]++ % 2, lane = worker % WARP;
+  for (unsigned i = 0; i < 4; i++) t->words[turn][worker][i] = x.at[i];
+  for (unsigned i = 0; i < 2; i++) t->words[turn][worker][4 + i] = y.at[i];
+  meet(-(int)t->tiles[worker], true);
+  for (unsigned i = 0; i < 4; i++)
+    s.at[i] = add_products(t, turn, i / 2 * 8 + lane / 4, lane % 4 * 2 + i % 2, s.at[i], number);
+  return s;
 }
 
 /* Calls with arguments from a driver's list of pointers to them. */
@@ -204,6 +287,13 @@ template <class... A> unsigned list_sizes(void (*)(A...), unsigned *sizes) {
 }
 
 } // namespace emulation
+
+template <class S, class X, class Y> static S mma_bf16(S s, X x, Y y) {
+  return emulation::multiply(s, x, y, emulation::of_bf16);
+}
+template <class S, class X, class Y> static S mma_f16(S s, X x, Y y) {
+  return emulation::multiply(s, x, y, emulation::of_f16);
+}
 
 #define EMULATED(name)                                                                          \
   extern "C" int emulated_##name(void **arguments, const unsigned *grid, const unsigned *group, \

@@ -37,11 +37,11 @@ static inline void alike_note(void *user, const char *line) {
 }
 
 /** Raises unless a schedule leads from one kernel to the other and survives printing and parsing.
-    `workers`: of a group; 0: there are no teams. */
+    `workers`: of a group, 0: there are no teams; `warp`: of a warp. */
 static inline void alike_replay_in_teams(ir *g, const node *from, const str *text, const node *to,
-                                         uint32_t workers) {
+                                         uint32_t workers, uint32_t warp) {
   arena *a = ir_arena(g);
-  laws l = {.g = g, .workers = workers};
+  laws l = {.g = g, .workers = workers, .warp = warp};
   str again = str_new(a);
   law_schedule parsed = law_schedule_parse(a, str_text(text), text->n);
   law_schedule_print(&again, &parsed);
@@ -54,7 +54,7 @@ static inline void alike_replay_in_teams(ir *g, const node *from, const str *tex
 }
 
 static inline void alike_replay(ir *g, const node *from, const str *text, const node *to) {
-  alike_replay_in_teams(g, from, text, to, 0);
+  alike_replay_in_teams(g, from, text, to, 0, 0);
 }
 
 #endif

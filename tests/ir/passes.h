@@ -206,6 +206,7 @@ static const struct {
      true,
      {.l1_bytes = 4096, .l3_bytes = 4096, .l3_cores = 1, .cores = 8}},
     {"teams", 0, false, false, true, {0}}, /* of eight workers */
+    {"warps", 0, false, false, true, {0}}, /* of 32, two a group, with what CUDA C has */
 };
 
 static codegen_options options_of(const pass_call *c) {
@@ -220,7 +221,12 @@ static codegen_options options_of(const pass_call *c) {
                       .hardware = targets[i].hardware};
   if (!strcmp(targets[i].name, "teams"))
     o.target.team_workers = 8, o.target.group_bytes = 1 << 14, o.target.registers = 64;
-  render_c_unsupported_ops(&c_gnu, &o.target.rules);
+  bool has_warps = !strcmp(targets[i].name, "warps");
+  if (has_warps) {
+    o.target.team_workers = 64, o.target.warp = 32;
+    o.target.group_bytes = 1 << 14, o.target.registers = 64;
+  }
+  render_c_unsupported_ops(has_warps ? &c_cuda : &c_gnu, &o.target.rules);
   if (!targets[i].fma) rule_target_add_missing_op(&o.target.rules, OP_FMA);
   return o;
 }
@@ -246,7 +252,7 @@ static const node *chosen(ir *g, const node *sink, codegen_options o) {
   str lines = str_new(ir_arena(g));
   o.observer = (codegen_observer){.law = alike_note, .user = &lines};
   const node *made = codegen_choose(g, sink, &o);
-  alike_replay_in_teams(g, sink, &lines, made, o.target.team_workers);
+  alike_replay_in_teams(g, sink, &lines, made, o.target.team_workers, o.target.warp);
   return made;
 }
 

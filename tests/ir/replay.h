@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "ir/core/binder.h"
 #include "ir/core/scalar_eval.h"
+#include "ir/core/tensor_rows.h"
 #include "ir/core/topo_sort.h"
 #include "ir/interp/interp.h"
 #include "schedule/schedule.h"
@@ -221,6 +222,15 @@ static inline int64_t replay_launch(const node *linear, const char *name, bool *
   return 1;
 }
 
+/** Workers of a warp: those of a tile that it computes, or some number. */
+static inline int64_t replay_warp(const node *linear) {
+  for (uint32_t i = 0; i < linear->n_src; i++) {
+    const tensor_tile *t = tensor_tile_of((op)linear->src[i]->op);
+    if (t && t->workers > 1) return t->workers;
+  }
+  return REPLAY_WARP;
+}
+
 /** Runs a kernel (SINK of stage K, or LINEAR in teams or on `workers` workers, no two of which may
    store one element) and returns its params. */
 static inline interp_array *replay_kernel(replay *r, const node *kernel, int64_t workers) {
@@ -232,7 +242,7 @@ static inline interp_array *replay_kernel(replay *r, const node *kernel, int64_t
     return params;
   }
   bool has_teams = false;
-  interp_teams teams = {.warp = REPLAY_WARP, .seed = (uint64_t)workers};
+  interp_teams teams = {.warp = replay_warp(kernel), .seed = (uint64_t)workers};
   teams.groups = replay_launch(kernel, "g0", &has_teams);
   teams.workers = replay_launch(kernel, "l0", &has_teams);
   if (has_teams) {

@@ -36,6 +36,12 @@ for a, b, to in [("u8", "i8", "i32"), ("i8", "i8", "i32"), ("u8", "u8", "i32"), 
     c.check(f"matmul_as {a} {b} {to}", tn.matmul_as(tn.of(x), tn.of(y), to), e, terms=43)
 c.refuse("matmul_as bool", tn.matmul_as(tn.of(x), tn.of(y), "bool"), "ERR_DTYPE",
          "the result cannot have type bool")
+# Products that fill tiles of small floats, where a device has them: rests of rows, columns and terms.
+for kind in FLOATS[2:]:
+    for a, b in [((64, 64), (64, 64)), ((65, 70), (70, 67)), ((3, 64, 64), (3, 64, 64))]:
+        x, y = c.floats(a, kind), c.floats(b, kind)
+        e = np.matmul(x.astype(np.float64), y.astype(np.float64)).astype(dtype(kind))
+        c.check(f"matmul tiles {kind} {a} {b}", tn.matmul(tn.of(x), tn.of(y)), e, terms=a[-1])
 x, y = c.floats((6, 8)), c.floats((8, 6))
 e = (x.astype(np.float64) @ y.astype(np.float64)).astype(np.float32)
 c.check("matmul permuted", tn.matmul(tn.permuted(x), tn.permuted(y)), e, terms=8)

@@ -981,6 +981,7 @@ static unsigned weight(op o) {
   case OP_ITEM:     /* add_items */
   case OP_PICK:     /* picked */
   case OP_DOT_BF16: /* of words that no graph makes by chance */
+  case OP_DOT_F16:
   case OP_CARRY:
   case OP_RESULT: return 0;
   case OP_CUSTOM:

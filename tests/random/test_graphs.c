@@ -69,9 +69,10 @@ static void count_graph(coverage *c, const graph *g) {
 
 /** True for ops that cannot occur in a user's graph. */
 static bool is_no_users(op o) {
-  return o == OP_PARAM        /* made from BUFFERs by normalise, so covered by every graph */
-         || o == OP_SINK      /* has no value: the end of kernels and plans */
-         || o == OP_DOT_BF16; /* of words that schedules make: check_rows */
+  return o == OP_PARAM       /* made from BUFFERs by normalise, so covered by every graph */
+         || o == OP_SINK     /* has no value: the end of kernels and plans */
+         || o == OP_DOT_BF16 /* of words that schedules make: check_rows */
+         || o == OP_DOT_F16;
 }
 
 enum {

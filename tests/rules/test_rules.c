@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "ir/core/build.h"
 #include "ir/core/check_node.h"
+#include "ir/core/tensor_rows.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/interp/interp.h"
 #include "rules/rule_sets.h"
@@ -61,11 +62,11 @@ static rewrite_rule_set set_of(const char *name) {
 /** Returns a target that lacks every op that rules can replace. */
 static rule_target bare_target(void) {
   static const op lacks[] = {
-      OP_NEG,   OP_ABS,  OP_FLOOR,    OP_CEIL,    OP_TRUNC,   OP_ROUND, OP_EXP,   OP_EXP2,
-      OP_EXPM1, OP_LOG,  OP_LOG2,     OP_LOG1P,   OP_SIN,     OP_COS,   OP_TAN,   OP_ASIN,
-      OP_ACOS,  OP_ATAN, OP_SINH,     OP_COSH,    OP_TANH,    OP_ASINH, OP_ACOSH, OP_ATANH,
-      OP_ERF,   OP_CAST, OP_FLOORDIV, OP_MOD,     OP_MAX,     OP_MIN,   OP_SHL,   OP_SHR,
-      OP_POW,   OP_FMA,  OP_DOT_U8I8, OP_DOT_I16, OP_DOT_BF16};
+      OP_NEG,   OP_ABS,  OP_FLOOR,    OP_CEIL,    OP_TRUNC,    OP_ROUND,  OP_EXP,   OP_EXP2,
+      OP_EXPM1, OP_LOG,  OP_LOG2,     OP_LOG1P,   OP_SIN,      OP_COS,    OP_TAN,   OP_ASIN,
+      OP_ACOS,  OP_ATAN, OP_SINH,     OP_COSH,    OP_TANH,     OP_ASINH,  OP_ACOSH, OP_ATANH,
+      OP_ERF,   OP_CAST, OP_FLOORDIV, OP_MOD,     OP_MAX,      OP_MIN,    OP_SHL,   OP_SHR,
+      OP_POW,   OP_FMA,  OP_DOT_U8I8, OP_DOT_I16, OP_DOT_BF16, OP_DOT_F16};
   rule_target t = {.lacks = {0}};
   for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++)
     rule_target_add_missing_op(&t, lacks[i]);
@@ -124,18 +125,19 @@ static bool has_fired(const trial *t) {
 
 /** Tolerance between two values. */
 typedef struct tolerance {
-  uint64_t ulps;  /* tolerance for inexact functions */
-  bool fast;      /* only ordinary numbers count */
-  bool contract;  /* differences up to `bound` are allowed */
-  bool has_words; /* inputs are pairs of bf16 */
-  double bound;   /* rounding error of the largest product of two inputs */
+  uint64_t ulps; /* tolerance for inexact functions */
+  bool fast;     /* only ordinary numbers count */
+  bool contract; /* differences up to `bound` are allowed */
+  dtype words;   /* inputs are pairs of such floats; DT_VOID: numbers */
+  double bound;  /* rounding error of the largest product of two inputs */
 } tolerance;
 
-static bool has_words(arena *a, const node *root) {
+static dtype words_of(arena *a, const node *root) {
   node_list all = topo_sort(a, &root, 1, NULL, NULL);
   for (size_t i = 0; i < all.n; i++)
-    if (all.at[i]->op == OP_DOT_BF16) return true;
-  return false;
+    if (all.at[i]->op == OP_DOT_BF16 || all.at[i]->op == OP_DOT_F16)
+      return tensor_row_of((op)all.at[i]->op)->x;
+  return DT_VOID;
 }
 
 static bool has_function(arena *a, const node *root) {
@@ -149,7 +151,7 @@ static tolerance tolerance_of(const trial *t, const step *s) {
   return (tolerance){.ulps = has_function(t->a, s->before),
                      .fast = t->e->math == 4,
                      .contract = t->e->math == MATH_CONTRACT,
-                     .has_words = has_words(t->a, s->before)};
+                     .words = words_of(t->a, s->before)};
 }
 
 static bool close_enough(const tolerance *t, dtype type, uint64_t a, uint64_t b) {
@@ -167,17 +169,20 @@ static bool is_ordinary(dtype t, uint64_t bits) {
   return v > 1e-3 && v < 1e3;
 }
 
-/** The magnitude of an input; of a word of two bf16 elements, that of the larger one. */
-static double magnitude(dtype t, uint64_t bits, bool is_word) {
+/** The magnitude of an input; of a word of two elements of a type, that of the larger one. The
+   input itself is about as large as its high element, of bf16. */
+static double magnitude(dtype t, uint64_t bits, dtype element) {
   double v = fabs(scalar_to_double(t, bits));
-  return is_word ? fmax(v, fabs((double)bfloat_to_float((uint16_t)bits))) : v;
+  if (element == DT_VOID) return v;
+  v = fmax(v, fabs(scalar_to_double(element, bits & 0xffff)));
+  return fmax(v, fabs(scalar_to_double(element, bits >> 16 & 0xffff)));
 }
 
 /** The largest magnitude among the inputs and the products of two of them. */
-static double greatest_product(const program *p, const uint64_t inputs[], bool has_words) {
+static double greatest_product(const program *p, const uint64_t inputs[], dtype words) {
   double most = 0, v[MOST_INPUTS];
   for (size_t i = 0; i < p->inputs; i++) {
-    v[i] = magnitude((dtype)p->input[i]->dtype, inputs[i], has_words);
+    v[i] = magnitude((dtype)p->input[i]->dtype, inputs[i], words);
     most = fmax(most, v[i]);
     for (size_t k = 0; k < i; k++) most = fmax(most, v[i] * v[k]);
   }
@@ -196,7 +201,7 @@ static void compare_at(comparison *c, const uint64_t inputs[]) {
   for (size_t i = 0; i < c->p.inputs && (c->tolerance.fast || c->tolerance.contract); i++)
     if (!is_ordinary((dtype)c->p.input[i]->dtype, inputs[i])) return;
   tolerance within = c->tolerance;
-  if (within.contract) within.bound = ldexp(greatest_product(&c->p, inputs, within.has_words), -23);
+  if (within.contract) within.bound = ldexp(greatest_product(&c->p, inputs, within.words), -23);
   if (!program_run(&c->p, inputs)) return;
   uint64_t a = program_result(&c->p, 0), b = program_result(&c->p, 1);
   if (!close_enough(&within, c->type, a, b))

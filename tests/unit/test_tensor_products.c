@@ -50,6 +50,7 @@ static const node *size(test *t, int64_t n) { return ix_const(t->g, n); }
 static uint64_t element(dtype t, uint64_t z) {
   static const uint64_t extremes[] = {0, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 1};
   if (t == DT_BF16) return bfloat_from_float((float)((int)(z >> 20 & 15) - 8));
+  if (t == DT_F16) return scalar_from_double(t, (double)((int)(z >> 20 & 15) - 8));
   return z % 3 ? z >> 20 : extremes[z >> 40 & 7];
 }
 
@@ -212,10 +213,30 @@ static int64_t words_of(test *t, const node *root) {
   return 0;
 }
 
+/** Sums for tiles of warps have axes as long as these; the words of others stay elements. */
+TEST(test_words_of_warps) {
+  enum {
+    ROWS = 1 << (TENSOR_ROWS + TENSOR_TILE_MMA_F16) | 1 << (TENSOR_ROWS + TENSOR_TILE_MMA_BF16)
+  };
+  static const struct {
+    dtype type;
+    int64_t m, n, k, words;
+  } sums[] = {{DT_BF16, 64, 67, 70, 40}, {DT_F16, 67, 64, 64, 32}, {DT_F16, 15, 600, 64, 0},
+              {DT_F16, 600, 15, 64, 0},  {DT_F16, 600, 64, 16, 0}, {DT_F16, 16, 17, 64, 0}};
+  for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+    dtype type = sums[i].type;
+    const node *sum = matmul(t, type, type, DT_F32, sums[i].m, sums[i].n, sums[i].k);
+    const node *after = rewritten(t, sum, ROWS, MATH_DEFAULT);
+    assert_int_equal(words_of(t, after), sums[i].words);
+    interp_array a = run(t, sum), b = run(t, after);
+    assert_memory_equal(a.data, b.data, a.bytes);
+  }
+}
+
 /** Where the target has tiles, words of large sums fill them: there are 0 behind the last. A row of
     floats is for such sums alone. */
 TEST(test_words_of_tiles) {
-  enum { TILES = (1 << TENSOR_OPS) - 1 };
+  enum { TILES = (1 << TENSOR_LONE_OPS) - 1 };
   static const struct {
     dtype x, y, sum;
     int64_t m, n, k, words;
@@ -261,9 +282,13 @@ static void test_ops(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_products_of_every_row), cmocka_unit_test(test_windows_with_padding),
-      cmocka_unit_test(test_sums_that_stay),        cmocka_unit_test(test_rows_of_the_target),
-      cmocka_unit_test(test_words_of_tiles),        cmocka_unit_test(test_ops),
+      cmocka_unit_test(test_products_of_every_row),
+      cmocka_unit_test(test_windows_with_padding),
+      cmocka_unit_test(test_sums_that_stay),
+      cmocka_unit_test(test_rows_of_the_target),
+      cmocka_unit_test(test_words_of_tiles),
+      cmocka_unit_test(test_words_of_warps),
+      cmocka_unit_test(test_ops),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

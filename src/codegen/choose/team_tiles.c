@@ -8,6 +8,7 @@
      for i, j { FOLD k }
        →  for gi, gj (groups), il, jl (workers)
             FOLD over ko, ki (STAGE over copies of i, j),  operands packed for each ko */
+#include "codegen/choose/team_tiles.h"
 #include "codegen/choose/teams.h"
 #include "ir/core/topo_sort.h"
 #include "target/kernel_estimates.h"
@@ -15,40 +16,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-
-enum {
-  ROWS,
-  COLUMNS,
-  AXES,
-  MOST_SIDE = 16,        /* copies of a worker along an axis */
-  MOST_BLOCK = 32,       /* indices of reductions in a block */
-  MOST_ALTERNATIVES = 8, /* tiles that are tried, the best ones first */
-  MOST_RANGES = 8        /* of a reduction */
-};
-
-/** An element that a reduction loads. */
-typedef struct operand {
-  const node *index;
-  bool depends[AXES];
-} operand;
-
-/** A nest with a reduction that may be tiled. */
-typedef struct product {
-  choice *c;
-  const node *stage, *fold;
-  const node *axis[AXES];
-  VEC(operand) operands;
-  double indices[AXES], others, terms; /* of the axes, of other ranges, and of a reduction */
-} product;
-
-typedef struct team_tile {
-  const product *of;
-  int64_t workers[AXES], copies[AXES];
-  int64_t lanes; /* of a worker's columns that are side by side */
-  int64_t block; /* indices of reductions */
-  double cost;   /* cycles of a unit */
-  size_t number;
-} team_tile;
 
 typedef VEC(team_tile) team_tile_list;
 
@@ -134,10 +101,12 @@ static bool take_axes(product *p, const node *rows, const node *columns) {
 /* The cost of a tile. */
 
 static int64_t group_indices(const team_tile *t, size_t axis) {
-  return t->workers[axis] * t->copies[axis];
+  return t->workers[axis] * t->copies[axis] * team_tensor_side(t, axis);
 }
 
-static int64_t team_of(const team_tile *t) { return t->workers[ROWS] * t->workers[COLUMNS]; }
+static int64_t team_of(const team_tile *t) {
+  return t->workers[ROWS] * t->workers[COLUMNS] * (t->tensor ? t->tensor->workers : 1);
+}
 
 /** True if an operand has a copy in the memory of the group: workers share its elements. */
 static bool is_packed(const team_tile *t, const operand *o) {
@@ -148,6 +117,7 @@ static bool is_packed(const team_tile *t, const operand *o) {
 /** Bytes of the copies of a block of the reduction. */
 static double packed_bytes(const team_tile *t) {
   double bytes = 0;
+  if (t->tensor) return team_tensor_bytes(t);
   for (size_t i = 0; i < t->of->operands.n; i++) {
     const operand *o = &t->of->operands.at[i];
     if (is_packed(t, o))
@@ -160,6 +130,7 @@ static double packed_bytes(const team_tile *t) {
 /** Cycles in which a unit loads what one term of all of a group's workers needs. */
 static double load_cycles(const team_tile *t, double warps, double warp) {
   double cycles = 0;
+  if (t->tensor) return team_tensor_loads(t);
   for (size_t i = 0; i < t->of->operands.n; i++) {
     const operand *o = &t->of->operands.at[i];
     double loads = o->depends[ROWS] ? (double)t->copies[ROWS] : 1;
@@ -175,6 +146,7 @@ static double load_cycles(const team_tile *t, double warps, double warp) {
 
 /** Registers of a worker. */
 static double registers_of(const team_tile *t) {
+  if (t->tensor) return team_tensor_registers(t);
   double rows = (double)t->copies[ROWS], columns = (double)t->copies[COLUMNS];
   return rows * columns * (double)fold_n_states(t->of->fold) + rows + columns +
          MACHINE_TEAM_SPARE_REGISTERS;
@@ -196,7 +168,7 @@ static double tile_cycles(const team_tile *t) {
   here = fmax(1, fmin(floor(here), share));
   double products =
       (double)(t->copies[ROWS] * t->copies[COLUMNS]) * (double)fold_n_states(t->of->fold);
-  double work = workers * products / MACHINE_TEAM_UNIT_LANES;
+  double work = t->tensor ? team_tensor_work(t) : workers * products / MACHINE_TEAM_UNIT_LANES;
   double loads = load_cycles(t, workers / warp, warp);
   double busy =
       (double)t->block * (fmax(work, loads) + fmin(work, loads) / MACHINE_HIDDEN_OPERATIONS);
@@ -232,20 +204,24 @@ static void add_tile(team_tile t, team_tile_list *to) {
     int64_t side = team_side(c, digit_axis(k)); /* of another nest of the kernel */
     if (side && side != t.workers[k]) return;
   }
+  if (t.tensor && (team_of(&t) == t.tensor->workers || !team_tensor_fits(t.of, t.block))) return;
   t.cost = tile_cycles(&t);
   t.number = to->n;
   if (t.cost >= 0) vec_push(ir_arena(c->laws.g), to, t);
 }
 
-/** Adds the tiles of a nest: sides are powers of two. */
-static void add_tiles(const product *p, team_tile_list *to) {
-  int64_t lanes = lanes_of(p);
+/** Adds the tiles of a nest whose indices workers divide, or warps in tiles: sides are powers of
+ * two.
+ */
+static void add_tiles(const product *p, const tensor_tile *tensor, team_tile_list *to) {
+  int64_t lanes = tensor ? 1 : lanes_of(p);
   for (int64_t workers = 1; workers <= p->c->target->team_workers; workers *= 2)
     for (int64_t across = 1; across <= workers; across *= 2)
       for (int64_t rows = 1; rows <= MOST_SIDE; rows *= 2)
         for (int64_t columns = 1; columns <= MOST_SIDE; columns *= 2)
           for (int64_t block = MOST_BLOCK / 4; block <= MOST_BLOCK; block *= 2)
             add_tile((team_tile){.of = p,
+                                 .tensor = tensor,
                                  .workers = {workers / across, across},
                                  .copies = {rows, columns},
                                  .lanes = columns % lanes ? 1 : lanes,
@@ -261,14 +237,16 @@ static int compare_tiles(const void *a, const void *b) {
 
 /** The best tiles of a nest, the cheapest first; of equal ones along two pairs of axes the earlier.
  */
-static team_tile_list list_tiles(choice *c, const node *stage, const node *fold) {
+static team_tile_list list_tiles(choice *c, const node *stage, const node *fold, bool tensor) {
   team_tile_list all = {0};
   for (size_t i = 0; i < stage_n_ranges(stage); i++)
     for (size_t k = 0; k < stage_n_ranges(stage); k++) {
       product *p = arena_calloc(ir_arena(c->laws.g), 1, sizeof *p);
       *p = (product){.c = c, .stage = stage, .fold = fold};
-      bool is_taken = take_axes(p, stage_range(stage)[i], stage_range(stage)[k]);
-      if (is_taken && stores_side_by_side(p, p->axis[COLUMNS])) add_tiles(p, &all);
+      bool is_taken = take_axes(p, stage_range(stage)[i], stage_range(stage)[k]) &&
+                      (!tensor || team_tensor_tile(p));
+      if (is_taken && stores_side_by_side(p, p->axis[COLUMNS]))
+        add_tiles(p, tensor ? team_tensor_tile(p) : NULL, &all);
     }
   if (all.n) qsort(all.at, all.n, sizeof *all.at, compare_tiles);
   if (all.n > MOST_ALTERNATIVES) all.n = MOST_ALTERNATIVES;
@@ -277,15 +255,7 @@ static team_tile_list list_tiles(choice *c, const node *stage, const node *fold)
 
 /* Cutting a tile out of a nest. */
 
-/** The ranges of a tile; NULL: of one index, which is left out. */
-typedef struct cut {
-  const node *fold, *axis[AXES]; /* of the nest of whole blocks */
-  const node *groups[AXES], *workers[AXES], *copies[AXES], *lanes;
-  const node *terms[MOST_RANGES]; /* of a reduction's block */
-  size_t n_terms;
-} cut;
-
-static bool set(choice *c, const node *sink) {
+bool team_set(choice *c, const node *sink) {
   if (sink) c->sink = sink;
   return sink != NULL;
 }
@@ -309,17 +279,20 @@ static bool cut_remainders(choice *c, const team_tile *t, cut *made) {
 
 static bool cut_axis(choice *c, const team_tile *t, size_t axis, cut *made) {
   const node *inner, *rest;
-  int64_t lanes = axis == COLUMNS ? t->lanes : 1;
+  int64_t lanes = t->tensor ? team_tensor_side(t, axis) : axis == COLUMNS ? t->lanes : 1;
   /* The last block overlaps the one before. */
-  if (!set(c, law_overlap(&c->laws, c->sink, made->axis[axis], group_indices(t, axis),
-                          &made->groups[axis], &inner)))
+  if (!team_set(c, law_overlap(&c->laws, c->sink, made->axis[axis], group_indices(t, axis),
+                               &made->groups[axis], &inner)))
     return false;
-  if (!set(c, law_split(&c->laws, c->sink, inner, t->workers[axis] * lanes, &made->copies[axis],
-                        &rest)))
+  if (!team_set(c, law_split(&c->laws, c->sink, inner, t->workers[axis] * lanes,
+                             &made->copies[axis], &rest)))
     return false;
   made->workers[axis] = rest;
   if (lanes == 1) return true;
-  if (!set(c, law_split(&c->laws, c->sink, rest, lanes, &made->workers[axis], &made->lanes)))
+  if (t->tensor)
+    return team_set(c, law_split(&c->laws, c->sink, rest, lanes, &made->workers[axis], &inner)) &&
+           team_tensor_cut(c, t, axis, inner, made);
+  if (!team_set(c, law_split(&c->laws, c->sink, rest, lanes, &made->workers[axis], &made->lanes)))
     return false;
   return true;
 }
@@ -335,7 +308,8 @@ static bool cut_terms(choice *c, const team_tile *t, cut *made) {
     bool is_whole = node_is_const(extent) && node_int(extent) <= left;
     if (!is_whole && left < 2) break;
     inner = r;
-    if (!is_whole && !set(c, law_split(&c->laws, c->sink, r, left, &outer, &inner))) return false;
+    if (!is_whole && !team_set(c, law_split(&c->laws, c->sink, r, left, &outer, &inner)))
+      return false;
     made->terms[made->n_terms++] = inner;
     if (!is_whole) break;
     left /= node_int(extent);
@@ -355,11 +329,14 @@ static size_t inside_group(const cut *k, size_t axis, const node *to[]) {
   if (k->copies[axis]) to[n++] = k->copies[axis];
   if (k->workers[axis]) to[n++] = k->workers[axis];
   if (axis == COLUMNS && k->lanes) to[n++] = k->lanes;
+  const node *tile[] = {axis == ROWS ? k->part[axis] : k->lane[axis],
+                        axis == ROWS ? k->lane[axis] : k->part[axis]};
+  for (size_t i = 0; i < 2 && tile[i]; i++) to[n++] = tile[i];
   return n;
 }
 
 static bool varies_along(const cut *k, size_t axis, const node *n) {
-  const node *inside[3];
+  const node *inside[MOST_INSIDE];
   size_t count = inside_group(k, axis, inside);
   for (size_t i = 0; i < count; i++)
     if (node_is_free_in(inside[i], n)) return true;
@@ -369,10 +346,10 @@ static bool varies_along(const cut *k, size_t axis, const node *n) {
 /** Packs an expression of the reduction that depends on one axis, if workers along the other share
     it; NULL: refused. */
 static const node *pack(choice *c, const team_tile *t, const cut *k, const node *e) {
-  const node *inner[MOST_RANGES + 3], *element;
+  const node *inner[MOST_RANGES + MOST_INSIDE], *element;
   bool along[AXES] = {varies_along(k, ROWS, e), varies_along(k, COLUMNS, e)};
   if (!is_among_terms(k, e) || along[ROWS] == along[COLUMNS]) return NULL;
-  if (t->workers[along[ROWS] ? COLUMNS : ROWS] < 2) return NULL;
+  if (!t->tensor && t->workers[along[ROWS] ? COLUMNS : ROWS] < 2) return NULL;
   size_t n = 0, count = inside_group(k, along[ROWS] ? ROWS : COLUMNS, inner);
   for (size_t i = 0; i < count; i++)
     if (node_is_free_in(inner[i], e)) inner[n++] = inner[i];
@@ -386,7 +363,7 @@ static void pack_operands(choice *c, const team_tile *t, const cut *k) {
   for (bool changed = true; changed;) {
     node_list all = law_data_expressions(&c->laws, c->sink);
     changed = false;
-    for (size_t i = 0; i < all.n && !changed; i++) changed = set(c, pack(c, t, k, all.at[i]));
+    for (size_t i = 0; i < all.n && !changed; i++) changed = team_set(c, pack(c, t, k, all.at[i]));
   }
 }
 
@@ -395,27 +372,31 @@ static bool set_copies(choice *c, const node **range, range_kind kind) {
   const node *const *ranges, *changed;
   if (!*range) return true;
   size_t n = binder_ranges(law_find_binder(&c->laws, c->sink, *range), &ranges);
-  if (ranges[n - 1] != *range && !set(c, law_order(&c->laws, c->sink, *range, n - 1))) return false;
-  if (!set(c, law_kind(&c->laws, c->sink, *range, kind, &changed))) return false;
+  if (ranges[n - 1] != *range && !team_set(c, law_order(&c->laws, c->sink, *range, n - 1)))
+    return false;
+  if (!team_set(c, law_kind(&c->laws, c->sink, *range, kind, &changed))) return false;
   *range = changed;
   return true;
 }
 
-static bool set_digit(choice *c, const node **range, range_kind kind, int64_t axis) {
+bool team_set_digit(choice *c, const node **range, range_kind kind, int64_t axis) {
   const node *changed;
   if (!*range) return true;
-  if (!set(c, law_kind_on_axis(&c->laws, c->sink, *range, kind, axis, &changed))) return false;
+  if (!team_set(c, law_kind_on_axis(&c->laws, c->sink, *range, kind, axis, &changed))) return false;
   *range = changed;
   return true;
 }
 
 static bool set_kinds(choice *c, cut *k) {
   for (size_t i = 0; i < AXES; i++)
-    if (!set_digit(c, &k->groups[i], KIND_GLOBAL, digit_axis(i)) ||
-        !set_digit(c, &k->workers[i], KIND_LOCAL, digit_axis(i)))
+    if (!team_set_digit(c, &k->groups[i], KIND_GLOBAL, digit_axis(i)) ||
+        !team_set_digit(c, &k->workers[i], KIND_LOCAL, digit_axis(i)) ||
+        !team_set_digit(c, &k->lane[i], KIND_WARP, digit_axis(i)))
       return false;
   return set_copies(c, &k->copies[ROWS], KIND_UNROLL) &&
-         set_copies(c, &k->copies[COLUMNS], KIND_UNROLL) && set_copies(c, &k->lanes, KIND_VECTOR);
+         set_copies(c, &k->copies[COLUMNS], KIND_UNROLL) &&
+         set_copies(c, &k->part[ROWS], KIND_UNROLL) &&
+         set_copies(c, &k->part[COLUMNS], KIND_UNROLL) && set_copies(c, &k->lanes, KIND_VECTOR);
 }
 
 /** Other ranges of a nest become groups, as long as there are axes. */
@@ -426,7 +407,7 @@ static void set_other_groups(choice *c, const node *any) {
     vec_push(ir_arena(c->laws.g), &ranges, stage_range(stage)[i]);
   for (size_t i = ranges.n, axis = AXES; i-- > 0 && axis < LAW_AXES;)
     if (range_kind_of(ranges.at[i]) == KIND_LOOP)
-      axis += set_digit(c, &ranges.at[i], KIND_GLOBAL, (int64_t)axis);
+      axis += team_set_digit(c, &ranges.at[i], KIND_GLOBAL, (int64_t)axis);
 }
 
 /* Copies that a team fills. */
@@ -462,24 +443,36 @@ static const node *flatten(choice *c, const node *stage) {
   const node *fast = range_of_source(c, stage), *any = stage_range(stage)[0], *const * ranges;
   size_t n = stage_n_ranges(stage);
   if (fast && stage_range(stage)[n - 1] != fast &&
-      !set(c, law_order(&c->laws, c->sink, fast, n - 1)))
+      !team_set(c, law_order(&c->laws, c->sink, fast, n - 1)))
     return NULL;
   while (binder_ranges(law_find_binder(&c->laws, c->sink, any), &ranges) > 1)
-    if (!set(c, law_flatten(&c->laws, c->sink, ranges[0], &any))) return NULL;
+    if (!team_set(c, law_flatten(&c->laws, c->sink, ranges[0], &any))) return NULL;
   return any;
+}
+
+/** Divides a range of all workers of a group among its warps. */
+static bool fill_by_warps(choice *c, const team_tile *t, const node *team) {
+  const node *rows, *columns, *inside, *warp;
+  int64_t warps = t->workers[COLUMNS], workers = t->tensor->workers;
+  return team_set(c, law_split(&c->laws, c->sink, team, warps * workers, &rows, &inside)) &&
+         team_set(c, law_split(&c->laws, c->sink, inside, workers, &columns, &warp)) &&
+         team_set_digit(c, &columns, KIND_LOCAL, digit_axis(COLUMNS)) &&
+         team_set_digit(c, &rows, KIND_LOCAL, digit_axis(ROWS)) && team_tensor_fill(c, warp);
 }
 
 /** Divides a copy among all workers of a group, in turns of one element of each. */
 static bool fill_by_team(choice *c, const team_tile *t, const node *stage) {
   const node *all = flatten(c, stage), *turns, *team, *rows = NULL, *columns;
-  if (!all || !set(c, law_split(&c->laws, c->sink, all, team_of(t), &turns, &team))) return false;
+  if (!all || !team_set(c, law_split(&c->laws, c->sink, all, team_of(t), &turns, &team)))
+    return false;
+  if (t->tensor) return fill_by_warps(c, t, team);
   columns = team;
   if (t->workers[ROWS] > 1 && t->workers[COLUMNS] > 1 &&
-      !set(c, law_split(&c->laws, c->sink, team, t->workers[COLUMNS], &rows, &columns)))
+      !team_set(c, law_split(&c->laws, c->sink, team, t->workers[COLUMNS], &rows, &columns)))
     return false;
   if (t->workers[COLUMNS] == 1) rows = columns, columns = NULL;
-  return set_digit(c, &columns, KIND_LOCAL, digit_axis(COLUMNS)) &&
-         set_digit(c, &rows, KIND_LOCAL, digit_axis(ROWS));
+  return team_set_digit(c, &columns, KIND_LOCAL, digit_axis(COLUMNS)) &&
+         team_set_digit(c, &rows, KIND_LOCAL, digit_axis(ROWS));
 }
 
 static bool fill_copies(choice *c, const team_tile *t, const map *before) {
@@ -506,16 +499,17 @@ static bool apply(choice *c, const team_tile *t) {
     return false;
   pack_operands(c, t, &k);
   if (!set_kinds(c, &k)) return false;
-  set_other_groups(c, k.lanes ? k.lanes : k.workers[COLUMNS]);
-  choose_unroll_and_jam(c);
-  return fill_copies(c, t, &before) &&
+  set_other_groups(c, t->tensor ? k.lane[COLUMNS] : k.lanes ? k.lanes : k.workers[COLUMNS]);
+  if (t->tensor && !team_tensor_jam(c, t, &k)) return false;
+  if (!t->tensor) choose_unroll_and_jam(c);
+  return fill_copies(c, t, &before) && (!t->tensor || team_tensor_finish(c)) &&
          team_shared_bytes(c, c->sink) <= (double)c->target->group_bytes;
 }
 
-bool choose_team_tile(choice *c, const node *stage) {
-  const node *fold = only_fold(c, stage), *before = c->sink;
-  if (!fold) return false;
-  team_tile_list tiles = list_tiles(c, stage, fold);
+/** Tiles a nest by one of the best tiles, in tiles of warps or not. */
+static bool choose_tile(choice *c, const node *stage, const node *fold, bool tensor) {
+  const node *before = c->sink;
+  team_tile_list tiles = list_tiles(c, stage, fold, tensor);
   if (!tiles.n) return false;
   size_t taken = choice_decide(c, DECISION_TILE, tiles.n);
   for (size_t i = 0; i < tiles.n; i++) {
@@ -523,4 +517,9 @@ bool choose_team_tile(choice *c, const node *stage) {
     c->sink = before;
   }
   return false;
+}
+
+bool choose_team_tile(choice *c, const node *stage) {
+  const node *fold = only_fold(c, stage);
+  return fold && (choose_tile(c, stage, fold, true) || choose_tile(c, stage, fold, false));
 }

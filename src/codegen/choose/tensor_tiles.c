@@ -32,7 +32,7 @@ typedef struct tiling {
 
 static const tensor_tile *tile_of_row(const choice *c, op o) {
   for (size_t i = 0; i < TENSOR_TILES; i++)
-    if (tensor_rows[tensor_tiles[i].row].op == o &&
+    if (tensor_rows[tensor_tiles[i].row].op == o && tensor_tiles[i].workers == 1 &&
         !rule_target_lacks_op(&c->target->rules, tensor_tiles[i].op))
       return &tensor_tiles[i];
   return NULL;

@@ -18,17 +18,21 @@
 
 /* INDEX: a load from the value's array. */
 
-static const node *lower_index(lowering *l, const node *n) {
+const node *lower_index_at(lowering *l, const node *n, const node *const *coords) {
   const node *of = n->src[0];
-  if (of->op == OP_STATE) return lower_state_load(l, n);
   if (of->op == OP_PARAM) {
     home param = {.storage = lower_node(l, of),
                   .rank = of->rank,
                   .extents = lower_nodes(l, of->dims, of->rank)};
-    return lower_element_load(l, n, &param);
+    return lower_home_load(l, (dtype)n->dtype, &param, coords);
   }
   const home *all = map_get(&l->homes, of);
-  return lower_element_load(l, n, &all[n->ints[0]]);
+  return lower_home_load(l, (dtype)n->dtype, &all[n->ints[0]], coords);
+}
+
+static const node *lower_index(lowering *l, const node *n) {
+  if (n->src[0]->op == OP_STATE) return lower_state_load(l, n);
+  return lower_index_at(l, n, lower_nodes(l, n->src + 1, n->n_src - 1));
 }
 
 /* STAGE and OUT. */
@@ -238,15 +242,16 @@ static void find_direct_stages(lowering *l, const node_list *order) {
   }
 }
 
-/** A lowered graph with loops for the ranges of kind tile of which no op was made. */
-static const node *loops_for_tiles(ir *g, const node *sink) {
+/** A lowered graph with loops for the ranges of kind tile of which no op was made, or copies: the
+    sums of a warp's tile are in registers. */
+static const node *loops_for_tiles(ir *g, const node *sink, range_kind kind) {
   arena *a = ir_arena(g);
   node_list order = topo_sort(a, &sink, 1, NULL, NULL);
   map with = {0};
   for (size_t i = 0; i < order.n; i++) {
     const node *r = order.at[i];
     if (r->op == OP_RANGE && range_kind_of(r) == KIND_TILE)
-      map_set(a, &with, r, (void *)range_with(g, r, range_extent(r), KIND_LOOP));
+      map_set(a, &with, r, (void *)range_with(g, r, range_extent(r), kind));
   }
   return with.n ? subst(g, sink, &with) : sink;
 }
@@ -262,14 +267,15 @@ const node *codegen_lower(ir *g, const node *sink) {
     order = topo_sort(l.a, &sink, 1, NULL, NULL);
     find_direct_stages(&l, &order);
   }
+  l.teams = team_arrays_of(g, sink);
   for (size_t i = 0; i < order.n; i++)
     if (order.at[i]->op == OP_FOLD) lower_fold_register(&l, order.at[i]);
   fold_analysis_in_place(l.a, sink, &l.in_place);
   lower_find_starts(&l, &order);
   fold_analysis_scopes(g, sink, &l.places);
-  l.teams = team_arrays_of(g, sink);
   lower_find_outputs(&l, &order);
   law_collect_vectorised(&(laws){.g = g}, sink, NULL, &l.lanes);
   lower_graph(&l, sink);
-  return remainder_loops_separate(g, loops_for_tiles(g, lower_node(&l, sink)));
+  range_kind kind = l.has_warp_tiles ? KIND_UNROLL : KIND_LOOP;
+  return remainder_loops_separate(g, loops_for_tiles(g, lower_node(&l, sink), kind));
 }

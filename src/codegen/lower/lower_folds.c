@@ -21,13 +21,17 @@ typedef struct scan {
   const node **load;      /* of each state in a step; NULL: none yet */
   node_list effects;      /* of an iteration */
   const tile_match *tile; /* the step is one; NULL: it is a loop */
+  const warp_tile *warp;  /* likewise of a warp */
 } scan;
 
 void lower_fold_register(lowering *l, const node *fold) {
   scan *s = arena_calloc(l->a, 1, sizeof *s);
   s->fold = fold;
   tile_match m;
+  warp_tile w;
   if (tile_match_fold(l->g, fold, &m)) s->tile = arena_copy(l->a, &m, sizeof m);
+  if (warp_tile_match(l->g, &l->teams, fold, &w)) s->warp = arena_copy(l->a, &w, sizeof w);
+  l->has_warp_tiles |= s->warp != NULL;
   map_set(l->a, &l->scans, fold_innermost_range(fold), s);
 }
 
@@ -159,7 +163,9 @@ static void set_stepped(lowering *l, scan *s, size_t i, const node *effect) {
 /** The loops of a stage, which write in place all states that it is the step of. */
 static const node *step_in_place(lowering *l, scan *s, const node *stage) {
   const node *const *range = stage_range(stage);
-  const node *tile = s->tile ? step_tile(l, s, s->tile) : NULL;
+  const node *tile = s->tile   ? step_tile(l, s, s->tile)
+                     : s->warp ? lower_warp_tile(l, s->warp, stage, &s->before[0])
+                               : NULL;
   if (tile) {
     size_t outer = stage_n_ranges(stage) - 2;
     tile = lower_close_loops(l, &tile, NULL, 1, lower_loops(l, range, outer), outer);

@@ -8,6 +8,7 @@
 #include "ir/core/binder.h"
 #include "ir/core/topo_sort.h"
 #include "laws/team_arrays.h"
+#include "laws/warp_tile.h"
 
 /** A part of an output in which an array lies: its element at some coordinates is that of the
     output's param at `at`, where these take the place of the array's own. */
@@ -43,6 +44,7 @@ typedef struct lowering {
   map places;   /* STAGE or FOLD → range_set that its storage depends on */
   map lanes;    /* ranges that are vectors, or inside of vectors */
   team_arrays teams;
+  bool has_warp_tiles; /* some FOLD's */
   map gates; /* digit RANGE → the loop of at most one iteration that leaves workers out; none where
                 the range has all of its digit */
 } lowering;
@@ -114,6 +116,11 @@ bool lower_may_repeat(lowering *l, const node *stage, size_t value);
     these lie in outputs from then on. `order`: all nodes, sources first. */
 const node *lower_fuse_emits(lowering *l, const node *sink, const node_list *order);
 
+/* lower_binders.c */
+
+/** The LOAD of an INDEX of a STAGE, FOLD or PARAM, at other coordinates, which are lowered. */
+const node *lower_index_at(lowering *l, const node *n, const node *const *coords);
+
 /* output_arrays.c */
 
 /** Finds the arrays of FOLDs that an OUT's STAGE merely copies to its params: they lie there. */
@@ -150,6 +157,12 @@ bool lower_is_team_fold(const node *f);
 /** Sets the homes of a FOLD over digits: each worker computes its term, then pairs of workers, of
     pairs, and so on are combined through memory that the team shares. */
 void lower_team_fold(lowering *l, const node *f);
+
+/* lower_warp_tiles.c */
+
+/** The effect that adds a tile of a warp to its sums, of which the STAGE `step` has the parts of
+    each worker; `to` is the home of these. */
+const node *lower_warp_tile(lowering *l, const warp_tile *m, const node *step, const home *to);
 
 /* lower_folds.c */
 

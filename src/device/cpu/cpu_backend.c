@@ -80,7 +80,7 @@ static tn_status cpu_open(int32_t index, const tn_host *host, void **device, tn_
   rule_target lacks = {0};
   render_c_unsupported_ops(&c_gnu, &lacks);
   render_llvm_unsupported_ops(&lacks);
-  for (uint32_t rows = 0; rows < 1 << TENSOR_OPS; rows++)
+  for (uint32_t rows = 0; rows < 1 << TENSOR_LONE_OPS; rows++)
     list_lacking(&lacks, rows, c->lacks[rows]);
   *device = c;
   return TN_OK;

@@ -32,7 +32,7 @@ typedef struct cpu {
   tn_host host;
   /* Ops that a target lacks, by its set of TENSOR_ROWs: first fma, which only some levels lack;
      then other rows; then those that some renderer has no form of. */
-  const char *lacks[1 << TENSOR_OPS][OP_LIMIT + 2];
+  const char *lacks[1 << TENSOR_LONE_OPS][OP_LIMIT + 2];
 } cpu;
 
 /** Capabilities, which the pairs share: so they get the same programs. */

@@ -4,6 +4,7 @@
 #include "device/cuda/cuda_backend.h"
 
 #include "device/cuda/cuda_device.h"
+#include "ir/core/tensor_rows.h"
 #include "render/c/dialect.h"
 #include "render/c/render_c.h"
 
@@ -50,13 +51,14 @@ static tn_status cuda_probe(int32_t index, tn_output *about, uint64_t *bytes, tn
   return TN_OK;
 }
 
-/** Lists the ops that CUDA C lacks. */
-static void list_lacking(const char *names[OP_LIMIT + 1]) {
+/** Lists the ops that CUDA C lacks, or that devices lack before compute capability 8.0: tiles. */
+static void list_lacking(const cuda_facts *k, const char *names[OP_LIMIT + 1]) {
   rule_target lacking = {0};
   size_t n = 0;
   render_c_unsupported_ops(&c_cuda, &lacking);
   for (op o = 0; o < OP_LIMIT; o++)
-    if (rule_target_lacks_op(&lacking, o)) names[n++] = op_name(o);
+    if (rule_target_lacks_op(&lacking, o) || (tensor_tile_of(o) && k->major < 8))
+      names[n++] = op_name(o);
   names[n] = NULL;
 }
 
@@ -86,7 +88,7 @@ static tn_status cuda_open(int32_t index, const tn_host *host, void **device, tn
   v->index = index;
   v->facts = facts;
   mutex_init(&v->lock);
-  list_lacking(v->lacks);
+  list_lacking(&facts, v->lacks);
   cuda_status s = cu.DevicePrimaryCtxRetain(&v->context, facts.ordinal);
   if (s) {
     char text[CUDA_STATUS_BYTES];

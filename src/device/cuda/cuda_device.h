@@ -92,6 +92,9 @@ extern const tn_product_library cuda_product_library;
 tn_status cuda_product_run(cuda_device *v, cuda_stream stream, cublas_handle *handle,
                            const tn_product *p, const tn_launch *l, tn_failure *f);
 
+/* Workers of a warp. */
+enum { CUDA_WARP = 32 };
+
 /* Bytes of a kernel's arguments: all of them, and what is left for its values. */
 enum { CUDA_ARGUMENT_BYTES = 4096, CUDA_VALUE_BYTES = 256 };
 

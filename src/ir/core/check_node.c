@@ -136,8 +136,9 @@ static const char *check_types(const node_spec *s) {
 }
 
 static const char *check_tile_lanes(const node_spec *s, const tensor_tile *t) {
-  bool fits = s->lanes == t->m * t->n && s->src[0]->lanes == s->lanes &&
-              s->src[1]->lanes == t->m * t->k && s->src[2]->lanes == t->k * t->n;
+  bool fits = s->lanes == s->src[0]->lanes;
+  for (int i = 0; i < TENSOR_OPERANDS; i++)
+    fits &= s->src[i]->lanes == tensor_tile_words(t, (tensor_operand)i);
   return fits ? NULL : "a tile has the words of its row of tensor_rows.def";
 }
 

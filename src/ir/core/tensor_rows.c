@@ -8,7 +8,7 @@ const tensor_row tensor_rows[TENSOR_ROWS] = {
 };
 
 const tensor_tile tensor_tiles[TENSOR_TILES] = {
-#define TENSOR_TILE(op, row, m, n, k) {OP_##op, TENSOR_ROW_##row, m, n, k},
+#define TENSOR_TILE(op, row, m, n, k, workers) {OP_##op, TENSOR_ROW_##row, m, n, k, workers},
 #include "ir/core/tensor_rows.def"
 };
 
@@ -26,6 +26,43 @@ const tensor_row *tensor_row_of(op o) {
   for (size_t i = 0; i < TENSOR_ROWS; i++)
     if (tensor_rows[i].op == o) return &tensor_rows[i];
   return NULL;
+}
+
+int tensor_tile_rows(const tensor_tile *tile, tensor_operand o) {
+  return o == TENSOR_Y ? tile->k : tile->m;
+}
+
+int tensor_tile_columns(const tensor_tile *tile, tensor_operand o) {
+  return o == TENSOR_X ? tile->k : tile->n;
+}
+
+int tensor_tile_words(const tensor_tile *tile, tensor_operand o) {
+  return tensor_tile_rows(tile, o) * tensor_tile_columns(tile, o) / tile->workers;
+}
+
+/** A digit's distance along rows and columns. */
+typedef struct steps {
+  int row, column;
+} steps;
+
+/** The digits of the place of a word: of the worker, and the low and high bit of its number (PTX
+    ISA 9.0, "Matrix Fragments for mma.m16n8k16"). */
+static const struct {
+  steps g, t, low, high;
+} layouts[TENSOR_OPERANDS] = {
+    [TENSOR_SUM] = {.g = {1, 0}, .t = {0, 2}, .low = {0, 1}, .high = {8, 0}},
+    [TENSOR_X] = {.g = {1, 0}, .t = {0, 1}, .low = {8, 0}, .high = {0, 4}},
+    [TENSOR_Y] = {.g = {0, 1}, .t = {1, 0}, .low = {4, 0}, .high = {0, 0}},
+};
+
+void tensor_tile_place(tensor_operand o, int word, int g, int t, int *row, int *column) {
+  const steps all[] = {layouts[o].g, layouts[o].t, layouts[o].low, layouts[o].high};
+  const int digit[] = {g, t, word % 2, word / 2};
+  *row = *column = 0;
+  for (int i = 0; i < 4; i++) {
+    *row += all[i].row * digit[i];
+    *column += all[i].column * digit[i];
+  }
 }
 
 /** Element p of a word. */

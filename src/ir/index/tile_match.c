@@ -43,10 +43,9 @@ static bool is_sum(const node *f) {
 }
 
 /** The array's last two coordinates are i and j, and no other one depends on them. */
-static bool has_tile_last(const node *stage, const tile_match *m) {
+static bool has_tile_last(const node *stage, const node *const r[TILE_SIDES]) {
   size_t rank = stage_rank(stage, 0);
   const node *const *at = stage_coords(stage, 0), *const *extent = stage_extents(stage, 0);
-  const node *const *r = m->range;
   if (rank < 2 || at[rank - 2] != r[TILE_M] || at[rank - 1] != r[TILE_N]) return false;
   if (extent[rank - 2] != range_extent(r[TILE_M]) || extent[rank - 1] != range_extent(r[TILE_N]))
     return false;
@@ -59,27 +58,37 @@ static bool has_tile_last(const node *stage, const tile_match *m) {
 static const tensor_tile *find_tile(const node *product, const tile_match *m) {
   for (size_t i = 0; i < TENSOR_TILES; i++) {
     const tensor_tile *t = &tensor_tiles[i];
-    if (tensor_rows[t->row].op == product->op && has_extent(m->range[TILE_M], t->m) &&
-        has_extent(m->range[TILE_N], t->n) && has_extent(m->range[TILE_K], t->k))
+    if (t->workers == 1 && tensor_rows[t->row].op == product->op &&
+        has_extent(m->range[TILE_M], t->m) && has_extent(m->range[TILE_N], t->n) &&
+        has_extent(m->range[TILE_K], t->k))
       return t;
   }
   return NULL;
 }
 
-bool tile_match_fold(ir *g, const node *fold, tile_match *m) {
+bool tile_match_sum(const node *fold, const node *range[TILE_SIDES], const node **product) {
   const node *stage = is_sum(fold) && fold_component(fold, 0) >= 0 ? fold_step(fold, 0) : NULL;
   if (!stage || stage_n_values(stage) != 1 || stage_n_ranges(stage) < 2) return false;
   size_t n = stage_n_ranges(stage);
   const node *v = stage_value(stage, 0), *terms = v->op == OP_INDEX ? v->src[0] : NULL;
   if (!terms || !is_sum(terms) || fold_component(terms, 0) >= 0 || fold_n_ranges(terms) != 1)
     return false;
-  const node *product = fold_step(terms, 0);
-  *m = (tile_match){
-      .range = {stage_range(stage)[n - 2], stage_range(stage)[n - 1], fold_range(terms)[0]}};
+  range[TILE_M] = stage_range(stage)[n - 2];
+  range[TILE_N] = stage_range(stage)[n - 1];
+  range[TILE_K] = fold_range(terms)[0];
   for (int i = 0; i < TILE_SIDES; i++)
-    if (!range_is_tile(m->range[i], (tile_side)i)) return false;
+    if (!range_is_tile(range[i], (tile_side)i)) return false;
+  *product = fold_step(terms, 0);
+  bool is_row = tensor_row_of((op)(*product)->op) != NULL;
+  return is_row && is_zero((*product)->src[0]) && has_tile_last(stage, range);
+}
+
+bool tile_match_fold(ir *g, const node *fold, tile_match *m) {
+  const node *product;
+  *m = (tile_match){0};
+  if (!tile_match_sum(fold, m->range, &product)) return false;
   m->tile = find_tile(product, m);
-  if (!m->tile || !is_zero(product->src[0]) || !has_tile_last(stage, m)) return false;
+  if (!m->tile) return false;
   const node *const *r = m->range;
   m->x = product->src[1];
   m->y = product->src[2];

@@ -12,6 +12,10 @@
 #include "ir/core/ir.h"
 #include "ir/core/tensor_rows.h"
 
+/** True if a FOLD adds such sums to an array: over ranges of kind tile, i, j and p, of a product
+    whose sum is 0 before. */
+bool tile_match_sum(const node *fold, const node *range[TILE_SIDES], const node **product);
+
 /** A FOLD that is computed in tiles. */
 typedef struct tile_match {
   const tensor_tile *tile;
@@ -19,7 +23,7 @@ typedef struct tile_match {
   const node *x, *y;             /* INDEXs */
 } tile_match;
 
-/** True if a FOLD is computed in tiles. */
+/** True if a FOLD is computed in tiles of one worker. */
 bool tile_match_fold(ir *g, const node *fold, tile_match *m);
 
 /** An operand's address in a tile: that of its first element, and the distance of its rows. False:

@@ -161,12 +161,15 @@ static void add_special(program *p, const node *n) {
   p->values.at[p->slots.at[s].at] = scalar_cast(n->dtype, DT_I64, (uint64_t)launch_index(p, n));
 }
 
-/** A barrier, at which the iterations of the loops around it tell whether a team meets. */
-static void add_barrier(program *p, const node *n) {
-  node_list loops = {0};
+/** An instruction at which a team meets: the iterations of the loops around it tell whether it
+ * does.
+ */
+static step *add_meeting(program *p, step_kind kind, const node *n) {
+  node_list from = {0};
+  for (uint32_t i = 0; i < n->n_src; i++) vec_push(&p->work, &from, n->src[i]);
   for (size_t i = 0; i < p->decoding.loops.n; i++)
-    vec_push(&p->work, &loops, p->decoding.loops.at[i].range);
-  add_step(p, STEP_BARRIER, n, loops.at, (uint32_t)loops.n);
+    vec_push(&p->work, &from, p->decoding.loops.at[i].range);
+  return add_step(p, kind, n, from.at, (uint32_t)from.n);
 }
 
 static step_kind kind_of(op o) {
@@ -175,15 +178,17 @@ static step_kind kind_of(op o) {
   case OP_VECTORIZE: return STEP_VECTORIZE;
   case OP_EXTRACT: return STEP_EXTRACT;
   case OP_SPLAT: return STEP_SPLAT;
-  default: return tensor_tile_of(o) ? STEP_TILE : STEP_OP;
+  default: break;
   }
+  const tensor_tile *tile = tensor_tile_of(o);
+  return !tile ? STEP_OP : tile->workers == 1 ? STEP_TILE : STEP_WARP_TILE;
 }
 
 static void check_lanes(const program *p, const node *n, step_kind kind) {
   bool fits = true;
   for (uint32_t i = 0; i < n->n_src; i++)
     fits &= n->src[i]->lanes == (kind == STEP_OP ? n->lanes : 1) || kind == STEP_EXTRACT ||
-            kind == STEP_TILE;
+            kind == STEP_TILE || kind == STEP_WARP_TILE;
   if (kind == STEP_EXTRACT)
     fits = n->lanes == 1 && n->ints[0] >= 0 && n->ints[0] < n->src[0]->lanes;
   if (kind == STEP_VECTORIZE) fits &= n->lanes == n->n_src;
@@ -198,7 +203,7 @@ static void add_instruction(program *p, const node *n) {
   case OP_LOAD: add_load(p, n); return;
   case OP_STORE: add_store(p, n); return;
   case OP_SPECIAL: add_special(p, n); return;
-  case OP_BARRIER: add_barrier(p, n); return;
+  case OP_BARRIER: add_meeting(p, STEP_BARRIER, n); return;
   case OP_PARAM:
   case OP_PREFETCH:
   case OP_AFTER: return;
@@ -207,7 +212,9 @@ static void add_instruction(program *p, const node *n) {
   if (is_leaf(n)) return;
   if (!op_is_elementwise(n->op)) linear_ill_formed(p, n, "is no instruction");
   check_lanes(p, n, kind_of(n->op));
-  step *s = add_step(p, kind_of(n->op), n, n->src, n->n_src);
+  step_kind kind = kind_of(n->op);
+  step *s =
+      kind == STEP_WARP_TILE ? add_meeting(p, kind, n) : add_step(p, kind, n, n->src, n->n_src);
   s->to = define_slot(p, n, innermost_loop(p));
 }
 
@@ -231,6 +238,10 @@ static slot *operand(const program *p, const step *s, uint32_t i) {
 }
 
 static uint64_t *lanes_of(const program *p, const slot *s) { return &p->values.at[s->at]; }
+
+uint64_t *linear_operand(const program *p, const step *s, uint32_t i) {
+  return lanes_of(p, operand(p, s, i));
+}
 
 /** Makes a value depend on what its operand depends on. */
 static void take_unwritten(slot *to, const slot *from) {
@@ -392,6 +403,15 @@ static void run_tile(program *p, const step *s) {
                    lanes_of(p, operand(p, s, 2)));
 }
 
+/** Prepares a worker's part of a tile that its warp computes once all have come by. */
+static void await_warp(program *p, const step *s) {
+  slot *to = &p->slots.at[s->to];
+  if (!p->team) linear_ill_formed(p, s->n, "needs a warp");
+  to->unwritten = NULL;
+  for (uint32_t k = 0; k < TENSOR_OPERANDS; k++) take_unwritten(to, operand(p, s, k));
+  memcpy(lanes_of(p, to), linear_operand(p, s, 0), to->lanes * sizeof(uint64_t));
+}
+
 static void run_affine(program *p, const step *s) {
   slot *to = &p->slots.at[s->to];
   bool overflow = false;
@@ -437,6 +457,10 @@ bool linear_run(program *p) {
     case STEP_SPLAT: run_lanes(p, s); break;
     case STEP_OP: run_op(p, s); break;
     case STEP_TILE: run_tile(p, s); break;
+    case STEP_WARP_TILE:
+      await_warp(p, s);
+      p->next = pc + 1;
+      return false;
     case STEP_BARRIER:
       if (!p->team) break;
       p->next = pc + 1;

@@ -1,6 +1,8 @@
 /* Interprets linear programs in teams: each worker of a group is a program of its own, which runs
    up to its next barrier. Elements of shared memory and of params remember who accessed them last,
-   and how many barriers their group and warp had passed. */
+   and how many barriers their group and warp had passed. A warp also meets at a tile that it
+   computes together. */
+#include "ir/core/tensor_rows.h"
 #include "ir/core/topo_sort.h"
 #include "ir/interp/linear_program.h"
 
@@ -176,28 +178,33 @@ static uint64_t next_random(team *t, uint64_t below) {
   return (t->random >> 33) % below;
 }
 
-/** The barrier at which a worker waits; NULL: it has ended. */
-static const step *barrier_of(const team *t, int64_t worker) {
+/** The barrier or tile at which a worker waits; NULL: it has ended. */
+static const step *meeting_of(const team *t, int64_t worker) {
   const program *p = &t->workers[worker];
   return t->has_ended[worker] ? NULL : &p->steps.at[p->next - 1];
 }
 
-/** True if two workers wait at one barrier in the same iterations. */
+/** The team that meets at a step. */
+static storage_space space_of(const step *s) {
+  return s->kind == STEP_BARRIER ? (storage_space)s->n->ints[1] : SPACE_WARP;
+}
+
+/** True if two workers wait at one step in the same iterations. */
 static bool is_same_point(const team *t, int64_t a, int64_t b) {
   const program *p = &t->workers[a], *q = &t->workers[b];
-  const step *x = barrier_of(t, a), *y = barrier_of(t, b);
+  const step *x = meeting_of(t, a), *y = meeting_of(t, b);
   if (!x || !y || x->n != y->n) return false;
-  for (uint32_t i = 0; i < x->n_from; i++)
+  for (uint32_t i = x->n->n_src; i < x->n_from; i++)
     if (p->values.at[p->slots.at[x->from[i]].at] != q->values.at[q->slots.at[y->from[i]].at])
       return false;
   return true;
 }
 
-/** The first of some workers that waits at a barrier of a space; −1: none does. */
+/** The first of some workers that waits for the team of a space; −1: none does. */
 static int64_t find_waiting(const team *t, int64_t first, int64_t n, storage_space space) {
   for (int64_t w = first; w < first + n; w++) {
-    const step *s = barrier_of(t, w);
-    if (s && s->n->ints[1] == space) return w;
+    const step *s = meeting_of(t, w);
+    if (s && space_of(s) == space) return w;
   }
   return -1;
 }
@@ -206,8 +213,46 @@ static int64_t find_waiting(const team *t, int64_t first, int64_t n, storage_spa
 static void meet(const team *t, int64_t waiting, int64_t first, int64_t n) {
   for (int64_t w = first; w < first + n; w++)
     if (!is_same_point(t, waiting, w))
-      linear_ill_formed(&t->workers[waiting], barrier_of(t, waiting)->n,
-                        "is a barrier at which some of a team do not meet");
+      linear_ill_formed(&t->workers[waiting], meeting_of(t, waiting)->n,
+                        "is a place at which some of a team do not meet");
+}
+
+/** Copies the workers' parts of an operand (0: of the result) of a tile to a matrix, or back. */
+static void move_parts(const team *t, int64_t first, tensor_operand o, bool is_result,
+                       uint64_t matrix[]) {
+  const tensor_tile *tile = tensor_tile_of((op)meeting_of(t, first)->n->op);
+  for (int64_t w = 0; w < tile->workers; w++) {
+    const program *p = &t->workers[first + w];
+    const step *s = meeting_of(t, first + w);
+    uint64_t *part = is_result ? &p->values.at[p->slots.at[s->to].at] : linear_operand(p, s, o);
+    for (int i = 0; i < tensor_tile_words(tile, o); i++) {
+      int row, column;
+      tensor_tile_place(o, i, (int)(w / TENSOR_WARP_COLUMNS), (int)(w % TENSOR_WARP_COLUMNS), &row,
+                        &column);
+      uint64_t *word = &matrix[row * tensor_tile_columns(tile, o) + column];
+      if (is_result)
+        part[i] = *word;
+      else
+        *word = part[i];
+    }
+  }
+}
+
+/** Computes the tile at which a warp has met. */
+static void multiply(team *t, int64_t first, int64_t n) {
+  const step *s = meeting_of(t, first);
+  const tensor_tile *tile = tensor_tile_of((op)s->n->op);
+  uint64_t *matrix[TENSOR_OPERANDS];
+  if (tile->workers != n) linear_ill_formed(&t->workers[first], s->n, "needs a whole warp");
+  arena_mark here = arena_save(&t->work);
+  for (int o = 0; o < TENSOR_OPERANDS; o++) {
+    int words = tensor_tile_words(tile, (tensor_operand)o) * tile->workers;
+    matrix[o] = arena_calloc(&t->work, (size_t)words, sizeof **matrix);
+    move_parts(t, first, (tensor_operand)o, false, matrix[o]);
+  }
+  tensor_tile_eval(tile, matrix[TENSOR_SUM], matrix[TENSOR_X], matrix[TENSOR_Y]);
+  move_parts(t, first, TENSOR_SUM, true, matrix[TENSOR_SUM]);
+  arena_rewind(&t->work, here);
 }
 
 /** Ends a round, in which each worker ran to a barrier or its end; false: all have ended. */
@@ -219,7 +264,10 @@ static bool meet_all(team *t) {
     waiting = find_waiting(t, w, n, SPACE_WARP);
     if (waiting < 0) continue;
     meet(t, waiting, w, n);
-    t->warp_barriers[warp_of(t, w)]++;
+    if (meeting_of(t, w)->kind == STEP_WARP_TILE)
+      multiply(t, w, n);
+    else
+      t->warp_barriers[warp_of(t, w)]++;
     has_met = true;
   }
   if (has_met) return true;
@@ -232,9 +280,9 @@ static bool meet_all(team *t) {
 
 /** True if a worker may run: it has not ended, and waits for nobody. */
 static bool may_run(const team *t, int64_t worker, bool only_warps) {
-  const step *s = t->workers[worker].next ? barrier_of(t, worker) : NULL;
+  const step *s = t->workers[worker].next ? meeting_of(t, worker) : NULL;
   if (t->has_ended[worker]) return false;
-  return !s || !only_warps || s->n->ints[1] == SPACE_WARP;
+  return !s || !only_warps || space_of(s) == SPACE_WARP;
 }
 
 static void run_round(team *t, bool only_warps) {

@@ -46,6 +46,7 @@ typedef enum step_kind {
   STEP_SPLAT,
   STEP_OP,
   STEP_TILE,
+  STEP_WARP_TILE,
   STEP_BARRIER
 } step_kind;
 
@@ -54,7 +55,7 @@ typedef struct step {
   step_kind kind;
   const node *n;
   uint32_t to, n_from;  /* the slot that it defines; number of operands */
-  const uint32_t *from; /* slots of the operands */
+  const uint32_t *from; /* slots of the operands; where a team meets, then of the loops around */
   storage *storage;     /* that it allocates, loads from or stores to */
   size_t jump;          /* OPEN: the step of the loop's end; CLOSE: that of its beginning */
   int64_t limit;        /* OPEN: trips of the running loop */
@@ -105,6 +106,9 @@ void linear_decode(program *p);
 bool linear_run(program *p);
 
 void linear_free(program *p);
+
+/** The first lane of a step's operand. */
+uint64_t *linear_operand(const program *p, const step *s, uint32_t i);
 
 /* interp_teams.c */
 

@@ -7,6 +7,24 @@
    root, and subnormal numbers. */
 #include "render/c/dialect_ops.h"
 
+/* Tiles that a warp computes, of which a worker has parts: vectors of words. Other compilers than
+   CUDA's, which emulate a device, bring functions of their own. */
+#define MMA(type)                                                                     \
+  "template <class S, class X, class Y>\n"                                            \
+  "static __device__ __forceinline__ S mma_" type "(S s, X x, Y y) {\n"               \
+  "  asm volatile(\"mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 \"\n" \
+  "      \"{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\"\n"       \
+  "      : \"+f\"(s.at[0]), \"+f\"(s.at[1]), \"+f\"(s.at[2]), \"+f\"(s.at[3])\n"      \
+  "      : \"r\"(__float_as_uint(x.at[0])), \"r\"(__float_as_uint(x.at[1])),\n"       \
+  "        \"r\"(__float_as_uint(x.at[2])), \"r\"(__float_as_uint(x.at[3])),\n"       \
+  "        \"r\"(__float_as_uint(y.at[0])), \"r\"(__float_as_uint(y.at[1])));\n"      \
+  "  return s;\n"                                                                     \
+  "}\n"
+
+static const char tile_functions[] = "#if defined(__CUDA_ARCH__) && !defined(MMA)\n"
+                                     "#define MMA\n" //
+    MMA("bf16") MMA("f16") "#endif\n";
+
 #define FLOAT_OPS                                                                                 \
   [OP_NEG] = EXPRESSION("-$a"), [OP_SQRT] = CALL("sqrt$f($a)"), [OP_FLOOR] = CALL("floor$f($a)"), \
   [OP_CEIL] = CALL("ceil$f($a)"), [OP_TRUNC] = CALL("trunc$f($a)"),                               \
@@ -37,7 +55,7 @@ const c_dialect c_cuda = {
             [DT_U64] = {"unsigned long long", "", "ULL", ""},
             [DT_F16] = {"unsigned short", "", "", ""},
             [DT_BF16] = {"unsigned short", "", "", ""},
-            [DT_F32] = {"float", "", "f", "f"},
+            [DT_F32] = {"float", "words", "f", "f"},
             [DT_F64] = {"double", "", "", ""},
         },
     .scalar =
@@ -47,15 +65,18 @@ const c_dialect c_cuda = {
             [C_UINT] = {INTEGER_OPS, COMPARISONS, SELECTIONS, ABS_UNSIGNED},
             [C_FLOAT] = {FLOAT_OPS, COMPARISONS},
         },
+    .vector = {[C_FLOAT] = {[OP_MMA_BF16] = CALL("mma_bf16($a, $b, $c)"),
+                            [OP_MMA_F16] = CALL("mma_f16($a, $b, $c)")}},
     .partial = {OP_SHL, OP_SHR, OP_CAST, OP_LIMIT},
     .prelude = "",
-    .dots_prelude = "",
+    .dots_prelude = tile_functions,
     .minus_zero = "(-($t)0)",
-    .most_lanes = 1,
+    .vector_type = "struct $t { $o at[$n / sizeof($o)]; };\n",
+    .most_lanes = 4, /* of tiles */
     .helper = "static __device__ __forceinline__ ",
     .splat = EXPRESSION("($t)$a"),
-    .vectorize = "($t)($l)",
-    .extract = "$a",
+    .vectorize = "$t{{$l}}",
+    .extract = "$a.at[$n]",
     .shift = {"($a & $n)", "($a & $n)"},
     .memory =
         {

@@ -286,7 +286,7 @@ static c_fragment wrapping(c_writer *w, const node *n, const c_op *row, c_templa
 static c_fragment from_table(c_writer *w, const node *n) {
   size_t typed = n->op == OP_WHERE ? 1 : 0;
   const c_op *row = row_of(w, n, (dtype)n->src[typed]->dtype);
-  w->traits.has_dots |= tensor_row_of((op)n->op) != NULL;
+  w->traits.has_dots |= tensor_row_of((op)n->op) || tensor_tile_of((op)n->op);
   c_template_arguments b = {.t = c_value_type_of(w, n), .o = operand_type(w, n, typed)};
   bool vector = n->lanes > 1, alone = row->kind == C_CALL || row->kind == C_LANES;
   if (row->kind == C_FUNCTION || (row->kind == C_LANES && vector))

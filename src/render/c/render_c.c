@@ -162,7 +162,7 @@ void render_c_prelude(const c_dialect *d, str *out) { str_add(out, d->prelude); 
 /** True if a table of the dialect, or the writer itself, has the expression of an op. */
 static bool has_text(const c_dialect *d, op o) {
   for (int c = 0; c < C_CLASSES; c++)
-    if (d->scalar[c][o].text) return true;
+    if (d->scalar[c][o].text || d->vector[c][o].text) return true;
   return o == OP_CAST || o == OP_BITCAST || o == OP_SPLAT || o == OP_VECTORIZE || o == OP_EXTRACT;
 }
 

@@ -81,7 +81,7 @@ static void declare_scratch(c_writer *w, c_storage *s) {
 
 /** Notes an array of the group, which the entry declares. */
 static void declare_shared(c_writer *w, c_storage *s) {
-  if (!w->d->team.shared)
+  if (!w->d->team.shared || s->root->ints[1] != SPACE_GROUP)
     diag_raise(w->arena->diag, TN_ERR_UNSUPPORTED, "there are no arrays that workers share");
   s->name = arena_printf(w->arena, "g%u", w->names.shared++);
   vec_push(w->arena, &w->shared, s);

@@ -40,6 +40,9 @@ const char *c_value_type_name(c_writer *w, c_value_type f) {
   if (f.lanes & (f.lanes - 1))
     diag_raise(w->arena->diag, TN_ERR_UNSUPPORTED, "vectors of %u lanes: only powers of two",
                f.lanes);
+  if (!*w->d->types[f.dtype].vector)
+    diag_raise(w->arena->diag, TN_ERR_UNSUPPORTED, "there are no vectors of %s",
+               dtype_name(f.dtype));
   if (w->d->most_lanes && f.lanes > w->d->most_lanes)
     diag_raise(w->arena->diag, TN_ERR_UNSUPPORTED, "vectors of %u lanes: at most %u", f.lanes,
                w->d->most_lanes);

@@ -316,7 +316,9 @@ const char *llvm_elementwise(llvm_writer *w, const node *n) {
 }
 
 bool llvm_has_instruction(op o) {
-  if (tensor_row_of(o) || tensor_tile_of(o)) return true;
+  const tensor_row *row = tensor_row_of(o);
+  const tensor_tile *tile = tensor_tile_of(o);
+  if (row || tile) return row ? row->x != DT_F16 : tile->workers == 1;
   switch (o) {
   case OP_CAST:
   case OP_BITCAST:

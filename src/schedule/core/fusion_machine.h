@@ -2,6 +2,7 @@
 #ifndef TENON_SCHEDULE_CORE_FUSION_MACHINE_H
 #define TENON_SCHEDULE_CORE_FUSION_MACHINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /** A machine as the cost model of the schedule sees it. */
@@ -14,6 +15,7 @@ typedef struct machine {
   double cache[2];  /* bytes of a core's own caches */
   double shared;    /* bytes of the last cache */
   double vector;    /* bytes of a vector; 0: there are none */
+  bool warp_tiles;  /* warps compute tiles of products of words (tensor_rows.def) */
   /* Those of devices 1 …, in a plan of several; it is itself that of device 0, and of others. */
   const struct machine *more;
   size_t n_more;

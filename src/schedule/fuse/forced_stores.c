@@ -7,6 +7,8 @@
        and of computed operands, as attention's is; or if a piece of a join moves it;
      - an operand that the windows of a contraction read several times over;
      - an operand of a contraction that is converted from 16-bit floats and read many times;
+     - an operand of a contraction that is packed in words, for tiles of warps, which are cut from
+       nests without arrays;
      - an operand of a contraction that is joined of pieces, as by a concatenation, or combined of
        many elements of another contraction's result, as those of Winograd's algorithm are;
      - the result of a scan that a contraction reads.
@@ -16,6 +18,7 @@
 
 #include "ir/core/affine.h"
 #include "ir/core/binder.h"
+#include "ir/core/tensor_rows.h"
 #include "target/machine.h"
 
 enum { MOST_AFTER = 256 }; /* values after a contraction among which its epilogue is sought */
@@ -158,6 +161,13 @@ static bool widens_halves(const value *v) {
   return false;
 }
 
+/** True if a value multiplies, or sums products of, words of which warps compute tiles. */
+static bool multiplies_for_warps(const forcing *f, const value *v) {
+  const node *n = v->tensor;
+  if (n->op == OP_REDUCE) n = n->src[0];
+  return f->s->m->warp_tiles && tensor_row_of((op)n->op);
+}
+
 /** Stores the operands of contractions that each tile would compute at too high a cost: those
    joined of pieces, which it would select among, those that combine many elements of another
    contraction's result, and those converted from 16-bit floats that are read many times. */
@@ -175,7 +185,9 @@ static void store_costly_operands(forcing *f) {
           from && (joined[from->position] || all[from->position].n >= MACHINE_COMBINED_ELEMENTS);
       double times = from ? times_read(r, from) : 0;
       bool is_converted = from && widens_halves(from) && times > MACHINE_CONVERTED_REUSE_LEAST;
+      bool is_packed = from && is_elementwise(from) && multiplies_for_warps(f, r);
       if (is_converted || (is_costly && times > MACHINE_OPERAND_REUSE_LEAST)) force_store(from);
+      if (is_packed) from->memory.wish = WISH_KEPT;
     }
   }
 }

@@ -121,7 +121,7 @@ void fusion_wish_stores(ir *g, const fusion_request *r, values *v) {
 static void begin_search(values *v) {
   for (size_t i = 0; i < v->at.n; i++) {
     value_memory *m = &v->at.at[i]->memory;
-    m->is_cut = m->wish == WISH_FORCED || m->wish == WISH_STORED;
+    m->is_cut = m->wish == WISH_KEPT || m->wish == WISH_FORCED || m->wish == WISH_STORED;
     m->was_stored = false;
   }
 }

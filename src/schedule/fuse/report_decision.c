@@ -14,7 +14,7 @@ static double cheapest_cost(const options *o, decision how) {
 static const char *reason_to_write(const grouping *s, const value *v, const char *refusal) {
   if (v->is_join) return "its pieces are written in place";
   if (!v->body) return "a host function or custom kernel computes it";
-  if (v->memory.wish == WISH_FORCED)
+  if (v->memory.wish == WISH_FORCED || v->memory.wish == WISH_KEPT)
     return "a contraction or window would compute it again and again";
   if (v->memory.wish == WISH_STORED) return "kernels that read it from memory take less time";
   if (v->memory.is_cut) return "storing its operands instead would cost as much";

@@ -135,6 +135,7 @@ static bool has_other_reduction(const chooser *c, const schedule_step *s, const 
 }
 
 static bool is_candidate(const chooser *c, const value *v) {
+  if (v->memory.wish == WISH_KEPT) return false;
   const numbers *in = &c->base.in[v->position];
   if (c->base.stored[v->position]) return true;
   for (size_t i = 0; i < in->n; i++)

@@ -83,7 +83,9 @@ static size_t axis_before(ir *g, const node *n, size_t axis) {
   }
 }
 
-static bool is_small(dtype t) { return t == DT_U8 || t == DT_I8 || t == DT_I16 || t == DT_BF16; }
+static bool is_small(dtype t) {
+  return t == DT_U8 || t == DT_I8 || t == DT_I16 || t == DT_BF16 || t == DT_F16;
+}
 
 /** Finds the small tensor behind an operand of a product; false: none, or the axis does not stay
     whole. */
@@ -125,10 +127,18 @@ static bool row_fits(const tensor_row *row, contraction *c) {
   return !c->y.is_biased || may_correct(c->sum, &c->x);
 }
 
+/** True if a target has a row's instruction, or one for tiles of it. */
+static bool has_row(const tensor_products_request *r, size_t row) {
+  bool has = r->rows >> row & 1;
+  for (size_t i = 0; i < TENSOR_TILES; i++)
+    has |= tensor_tiles[i].row == (int)row && r->rows >> (TENSOR_ROWS + i) & 1;
+  return has;
+}
+
 static bool find_row(const tensor_products_request *r, contraction *c) {
   for (size_t i = 0; i < TENSOR_ROWS; i++) {
     bool is_free = tensor_rows[i].is_exact || (r->math & MATH_DEFAULT) == MATH_DEFAULT;
-    if (!(r->rows >> i & 1) || !is_free) continue;
+    if (!has_row(r, i) || !is_free) continue;
     c->row = &tensor_rows[i];
     if (row_fits(c->row, c)) return true;
     operand first = c->x;
@@ -182,6 +192,24 @@ static bool has_rows(const contraction *c) {
   return rows->leaf_axis + 1 == rows->leaf->rank;
 }
 
+/** The longest axis of a product that one operand varies along, and the other does not. */
+static double longest_axis(const node *sum, const operand *x, const operand *other) {
+  double most = 1;
+  for (size_t i = 0; i < x->top->rank; i++)
+    if (repeats(other, i) && !repeats(x, i) && !reduce_has_axis(sum, i) &&
+        ix_likely(x->top->dims[i]) > most)
+      most = ix_likely(x->top->dims[i]);
+  return most;
+}
+
+/** True if a product fills tiles of a worker, or of a warp, which lie along one axis each. */
+static bool fills(const contraction *c, const tensor_tile *t) {
+  if (t->workers > 1)
+    return longest_axis(c->sum, &c->x, &c->y) >= t->m && longest_axis(c->sum, &c->y, &c->x) >= t->m;
+  return has_rows(c) && indices_of(c->sum, &c->x, &c->y) >= t->m &&
+         indices_of(c->sum, &c->y, &c->x) >= t->n;
+}
+
 /** Lets the words of a product fill tiles, where the target has one and the product is large
     enough. */
 static void fit_to_tiles(const tensor_products_request *r, contraction *c) {
@@ -189,9 +217,8 @@ static void fit_to_tiles(const tensor_products_request *r, contraction *c) {
   for (size_t i = 0; i < TENSOR_TILES; i++) {
     const tensor_tile *t = &tensor_tiles[i];
     if (&tensor_rows[t->row] != c->row || !(r->rows >> (TENSOR_ROWS + i) & 1)) continue;
-    bool fits = has_rows(c) && words > t->k && indices_of(c->sum, &c->x, &c->y) >= t->m &&
-                indices_of(c->sum, &c->y, &c->x) >= t->n &&
-                elements_of(c->sum->src[0]) >= MACHINE_TILED_TERMS_LEAST;
+    bool fits =
+        fills(c, t) && words > t->k && elements_of(c->sum->src[0]) >= MACHINE_TILED_TERMS_LEAST;
     c->x.multiple = c->y.multiple = fits ? t->k : 1;
   }
 }
