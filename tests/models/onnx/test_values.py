@@ -126,6 +126,23 @@ class Tests:
                        np.allclose(y, expected, 1e-5))
         loaded.free()
 
+    def lists(self):
+        """Constants that are lists of a node: what is computed of them outlives the import."""
+        nodes = [helper.make_node("Constant", [], ["w"], value_floats=np.arange(12.0)),
+                 helper.make_node("Constant", [], ["k"], value_ints=range(12)),
+                 helper.make_node("Cast", ["k"], ["f"], to=F32),
+                 helper.make_node("Mul", ["w", "f"], ["p"]), helper.make_node("Sin", ["p"], ["s"]),
+                 helper.make_node("Add", ["x", "s"], ["t"]),
+                 helper.make_node("Reshape", ["t", "shape"], ["y"])]
+        loaded = self.library.load(model(nodes, [("x", F32, [12]), ("shape", I64, ["rank"])],
+                                         [("y", F32, None)]))
+        expected = np.sin(np.arange(12.0) ** 2)
+        for shape in ([3, 4], [12], [2, 3, 2]):
+            y = loaded.run({"x": np.ones(12, np.float32), "shape": shapes(*shape)})["y"]
+            self.check(f"lists, shape {shape}", y.shape == tuple(shape) and
+                       np.allclose(y.reshape(-1), 1 + expected, 1e-5, 1e-5))
+        loaded.free()
+
     def carried(self):
         """A shape that is the output of the run before."""
         nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"]),
@@ -220,6 +237,7 @@ def main():
     t.changing()
     t.refusals()
     t.learnt()
+    t.lists()
     t.carried()
     t.prepared()
     t.dropped()

@@ -5,16 +5,15 @@
 
 void onnx_Identity(onnx_call *c) { c->outputs[0] = onnx_any_input(c, 0); }
 
-/** A vector over the elements of an attribute, which live as long as the model. */
-static value constant_vector(onnx_call *c, onnx_dtype t, const void *data, size_t n, size_t size) {
-  onnx_tensor list = {.name = "", .dtype = t, .elements = n, .bytes = n * size, .data = data};
-  vec_push(onnx_builder(c)->arena, &list.dims, (int64_t)n);
-  return onnx_constant_tensor(c, arena_copy(onnx_builder(c)->arena, &list, sizeof list));
+/** A vector of the elements of an attribute. They are copied: a plan refers to weights by tensors
+    of the file, and the attribute is none. */
+static value constant_vector(onnx_call *c, dtype t, const void *data, size_t n) {
+  return onnx_computed_tensor(c, t, data, n, 0);
 }
 
 static value string_vector(onnx_call *c, const char *name) {
   value v = onnx_string_vector(c, name);
-  return v.node ? v : constant_vector(c, ONNX_I64, "", 0, sizeof(int64_t));
+  return v.node ? v : constant_vector(c, DT_I64, "", 0);
 }
 
 void onnx_Constant(onnx_call *c) {
@@ -29,10 +28,10 @@ void onnx_Constant(onnx_call *c) {
   case ONNX_ATTRIBUTE_INT: c->outputs[0] = value_of(ir_const_int(b->ir, DT_I64, a->i)); break;
   case ONNX_ATTRIBUTE_FLOAT: c->outputs[0] = value_of(ir_const(b->ir, DT_F32, (double)a->f)); break;
   case ONNX_ATTRIBUTE_INTS:
-    c->outputs[0] = constant_vector(c, ONNX_I64, a->ints.at, a->ints.n, sizeof *a->ints.at);
+    c->outputs[0] = constant_vector(c, DT_I64, a->ints.at, a->ints.n);
     break;
   case ONNX_ATTRIBUTE_FLOATS:
-    c->outputs[0] = constant_vector(c, ONNX_F32, a->floats.at, a->floats.n, sizeof *a->floats.at);
+    c->outputs[0] = constant_vector(c, DT_F32, a->floats.at, a->floats.n);
     break;
   case ONNX_ATTRIBUTE_STRINGS: c->outputs[0] = onnx_strings(c, string_vector(c, a->name)); break;
   case ONNX_ATTRIBUTE_STRING:
