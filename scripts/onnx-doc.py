@@ -63,6 +63,7 @@ so in all versions, or in those that are named.
   in the order of the node's `classlabels`.
 - The length of a DFT or an STFT that varies, or has a prime factor above 4096; a Det of matrices
   larger than 32.
+- Scan of version 8 with lengths of sequences that it scans backward: ONNX does not say from where.
 - If whose condition the model computes, with results of two types or ranks, or that are sequences or
   optional values; in the body of a Loop or a Scan, where the condition changes from step to step,
   with results of two shapes. Each step computes both branches there.

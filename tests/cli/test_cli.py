@@ -1000,12 +1000,12 @@ class Inspect(Case):
              [("Gelu", "first", "of this domain are not supported"),
               ("Exp", "second", "unknown attribute 'nothing'"),
               ("MatMul", "third", "expected 2 inputs, got 1")]),
-            ("types, ranks, old versions, constants",
-             [node("Scan", ["x"], ["a"], "first"), node("Neg", ["s"], ["b"]),
+            ("types, ranks, new operators, constants",
+             [node("Gelu", ["x"], ["a"], "first"), node("Neg", ["s"], ["b"]),
               node("Neg", ["r"], ["c"]), node("Exp", ["t"], ["d"]), node("Abs", ["x"], ["e"])],
              [x, value("s", TensorProto.STRING, [3]), value("r", TensorProto.FLOAT, None)], 8,
              {"initializer": [text]},
-             [("Scan", "first", "older than the supported ones"),
+             [("Gelu", "first", "newer than the model's opset"),
               (None, None, "'r' is not a tensor of known rank"),
               ("Neg", "b", "input 's' is a tensor of strings"),
               ("Exp", "d", "input 't' is a tensor of strings")]))
@@ -1032,13 +1032,13 @@ class Inspect(Case):
             path = self.broken(nodes, inputs, opset)
             return json.loads(tenon("inspect", path, "--json", status=1).stdout)["problems"]
 
-        gelu, scan = told([node("Gelu", ["x"], ["a"], domain="other.domain"),
-                           node("Scan", ["x"], ["b"])], [x], 8)
+        gelu, new = told([node("Gelu", ["x"], ["a"], domain="other.domain"),
+                          node("Attention", ["x"], ["b"])], [x], 8)
         self.assertEqual((gelu["domain"], gelu["opset"], gelu["newest"]), ("other.domain", 3, None))
         self.assertIn("ai.onnx has an operator of this name from opset 20 on", gelu["nearest"])
-        self.assertIn("supported from opset 9 on", scan["nearest"])
-        self.assertEqual((scan["opset"], scan["version"]), (8, None))
-        self.assertGreaterEqual(scan["newest"], 25)
+        self.assertIn("supported from opset 23 on", new["nearest"])
+        self.assertEqual((new["opset"], new["version"]), (8, None))
+        self.assertGreaterEqual(new["newest"], 25)
         kind, = told([node("Neg", ["s"], ["a"])], [value("s", TensorProto.COMPLEX64, [2])])
         self.assertRegex(kind["nearest"], r"\Atypes are f32, .*bool, f16")
         shape, = told([node("MatMul", ["x", "x"], ["a"])], [x])

@@ -42,8 +42,7 @@ const char *onnx_unsupported_reason(const onnx_model *m, const onnx_opsets *opse
   const onnx_op *row = op_table_find(n->domain, n->op_type);
   if (!row) return "the operator is not supported";
   if (!op_table_version(row, onnx_opset_of_domain(opsets, n->domain)))
-    return "this version of the operator is older than the supported ones; convert the model to a "
-           "newer opset";
+    return "the operator is newer than the model's opset; convert the model to a newer one";
   return NULL;
 }
 

@@ -122,6 +122,9 @@ class NoReference(Exception):
     pass
 
 
+RECURRENT = {"RNN", "GRU", "LSTM"}   # whose lengths of sequences ONNX's evaluator leaves out
+
+
 def drop_attributes(model, name):
     for node in model.graph.node:
         for a in [a for a in node.attribute if a.name == name]:
@@ -138,11 +141,14 @@ class Reference:
         opset = model.opset_import[0].version
         drop_attributes(model, "consumed_inputs")   # without a meaning
         failures = []
+        is_old_layer = opset < 7 and any(n.op_type in RECURRENT for n in model.graph.node)
+        ways = (self.runtime,) if is_old_layer else (self.runtime, self.evaluator)
         others = (6, 7) if opset < 7 else [v for v in (21, 9) if v < opset]
         for version in [opset, *[v for v in others if v != opset]]:
             if version == 7:
                 drop_attributes(model, "is_test")   # the behaviour of later versions
-            for by in (self.runtime, self.evaluator):
+                drop_attributes(model, "output_sequence")   # without a meaning since
+            for by in ways:
                 try:
                     self.session = by(model, min(version, RUNTIME_OPSET))
                     self.by = by.__name__

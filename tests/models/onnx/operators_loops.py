@@ -3,7 +3,7 @@
 import numpy as np
 from onnx import TensorProto, helper
 
-from cases import In, const, one
+from cases import In, const, one, stated
 
 F32, I64 = np.dtype("f4"), np.dtype("i8")
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
@@ -41,7 +41,33 @@ TWO = body([("Add", "a b", "c", {}), ("Identity", "a", "d", {}), ("Mul", "c x", 
            [("c", FLOAT, []), ("d", FLOAT, []), ("y", FLOAT, [2, 3])])
 
 
+def scan_batches(rng):
+    """Version 8, whose scans have a batch, and lengths of its sequences."""
+    def sums(s, x, lengths=None, **attributes):
+        case = with_outputs(one("Scan", lengths, s, x, terms=9, body=SUMS, num_scan_inputs=1,
+                                **attributes), "s", "y", "z")
+        t = np.cumsum(x.array[:, ::-1] if "directions" in attributes else x.array, 1, F32)
+        t = t + s.array[:, None]
+        last, scanned = t[:, -1], x.array[:, ::-1] if "directions" in attributes else x.array
+        if lengths is not None:   # outputs behind the ends are not defined
+            last = np.stack([t[i, n - 1] if n else s.array[i] for i, n in enumerate(lengths)])
+            case.outputs = ["s"]
+        case.expected = {"s": last, "y": t * scanned, "z": t}
+        return case
+    def given(*shape):
+        return In(some(rng, *shape))
+    yield sums(given(2, 3), given(2, 5, 3))
+    yield sums(given(4, 3), given(4, 6, 3), np.array([6, 0, 1, 4]))
+    yield sums(given(1, 3), given(1, 4, 3), directions=[1])
+    x, w = some(rng, 3, 5, 2), some(rng, 3, 5, 2)
+    yield stated(with_outputs(one("Scan", None, x, w, body=NO_STATE, num_scan_inputs=2,
+                                  directions=[0, 1]), "y"), x - w[:, ::-1])
+
+
 def scan(version, rng):
+    if version == 8:
+        yield from scan_batches(rng)
+        return
     def sums(x, more=(), **attributes):
         return with_outputs(one("Scan", some(rng, 3), x, terms=9, body=SUMS, num_scan_inputs=1,
                                 more=more, **attributes), "s", "y", "z")

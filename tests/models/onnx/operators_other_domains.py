@@ -42,7 +42,31 @@ def imputer(version, rng):
     yield ml("Imputer", np.array([[1, 0, 3]]), imputed_value_int64s=[7], replaced_value_int64=0)
 
 
+def categories(version, rng):
+    x, words = np.array([[3, 5], [1, 4]]), np.array([["b", "a"], ["", "c"]], object)
+    known = {"cats_int64s": [5, 1, 3], "cats_strings": ["a", "b", ""]}
+    yield ml("CategoryMapper", x, default_string="none", **known)
+    yield ml("CategoryMapper", words, default_int64=-7, **known)
+    yield stated(ml("CategoryMapper", words, label="by default", **known),
+                 np.array([[1, 5], [3, -1]]))
+    yield stated(ml("CategoryMapper", x, label="by default", **known),
+                 np.array([["", "a"], ["b", "_Unused"]], object))
+
+
+def places(rng):
+    """Strings and their places in a list: version 1 of LabelEncoder."""
+    words = np.array([["b", "a"], ["", "b"]], object)
+    yield ml("LabelEncoder", words, classes_strings=["a", "b"], default_int64=9)
+    yield stated(ml("LabelEncoder", words, classes_strings=["", "b"], label="by default"),
+                 np.array([[1, -1], [0, 1]]))
+    yield ml("LabelEncoder", np.array([[1, 0], [2, -1]]), classes_strings=["a", "b"],
+             default_string="none")
+
+
 def labels(version, rng):
+    if version == 1:
+        yield from places(rng)
+        return
     x = np.array([[3, 5], [1, 4]])
     yield ml("LabelEncoder", x, keys_int64s=[1, 3, 5], values_int64s=[10, 30, 50], default_int64=9)
     yield ml("LabelEncoder", x, keys_int64s=[1, 3, 5], values_floats=[1.5, 2.5, 3.5],
@@ -258,6 +282,7 @@ def flex_attention(version, rng):
 OPERATORS = {
     "ai.onnx.ml.ArrayFeatureExtractor": extractor, "ai.onnx.ml.Binarizer": binarizer,
     "ai.onnx.ml.FeatureVectorizer": vectorizer, "ai.onnx.ml.Imputer": imputer,
+    "ai.onnx.ml.CategoryMapper": categories,
     "ai.onnx.ml.LabelEncoder": labels, "ai.onnx.ml.LinearClassifier": classifier,
     "ai.onnx.ml.LinearRegressor": regressor, "ai.onnx.ml.Normalizer": normalizer,
     "ai.onnx.ml.OneHotEncoder": one_hot, "ai.onnx.ml.Scaler": scaler,

@@ -48,9 +48,11 @@ def layers(op, functions, others=()):
         return case
 
     def cases(version, rng):
-        """Returns all cases in version 14, which added layouts; nothing else ever changed."""
-        yield made(rng, direction="bidirectional", lengths=[2, 3, 1], states=True)
-        yield made(rng, varies=True)
+        """Returns all cases in version 14, which added layouts; before version 7 there was a flag that
+        allowed to leave out an output."""
+        old = [{"output_sequence": flag} for flag in (1, 0)] if version < 7 else [{}, {}]
+        yield made(rng, direction="bidirectional", lengths=[2, 3, 1], states=True, **old[0])
+        yield made(rng, varies=True, **old[1])
         yield made(rng, varies="steps", direction="bidirectional", lengths=[1, 1, 1], states=True)
         if version != 14:
             return

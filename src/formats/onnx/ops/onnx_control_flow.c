@@ -137,12 +137,95 @@ static const node *const *scan_output_indices(const loop *l) {
   return indices;
 }
 
+/** The states after a step; those of a sequence that has ended stay. `at`: the entry of the batch.
+ */
+static void keep_ended(const loop *l, const node *at, const node *step) {
+  builder *b = l->b;
+  if (!onnx_has_input(l->c, 0)) return;
+  value length = build_loop_entry(b, onnx_input(l->c, 0), at);
+  value is_running = build_lt(b, value_of(ir_cast(b->ir, step, DT_I64)), length);
+  for (size_t i = 0; i < l->n_states; i++)
+    l->out[i] = build_where(b, is_running, l->out[i], l->in[i]);
+}
+
+/** A scan input or state of version 8, which has at least `least` axes, the batch first. */
+static value batched_input(const loop *l, size_t i, size_t least, const node **batch) {
+  value x = onnx_input(l->c, i);
+  if (x.node->rank < least || (*batch && x.node->dims[0] != *batch))
+    onnx_fail(l->c, TN_ERR_SHAPE, "input '%.200s' has no axis 0 for the batch of size %s",
+              l->c->node->inputs.at[i], *batch ? size_text(l->b, *batch) : "of others");
+  *batch = x.node->dims[0];
+  return x;
+}
+
+/** The trip count of version 8: axis 1 of all scan inputs. */
+static const node *batched_trip_count(const loop *l, size_t n, const node **batch) {
+  const node *trips = NULL;
+  for (size_t i = 0; i < n; i++) {
+    const node *size = batched_input(l, l->c->n_inputs - n + i, 2, batch).node->dims[1];
+    if (trips && trips != size)
+      onnx_fail(l->c, TN_ERR_SHAPE, "scan inputs have different numbers of entries, %s and %s",
+                size_text(l->b, trips), size_text(l->b, size));
+    trips = size;
+  }
+  return trips;
+}
+
+/** The states and entries that a step of one entry of the batch gets. */
+static void open_batched_steps(loop *l, size_t n, const node *at, const node **batch) {
+  builder *b = l->b;
+  bool has_lengths = onnx_has_input(l->c, 0);
+  for (size_t i = 0; i < l->n_states; i++) {
+    l->inits[i] = build_loop_entry(b, batched_input(l, 1 + i, 1, batch), at);
+    l->in[i] = build_loop_state(b, l->range, i, l->inits[i]);
+  }
+  for (size_t i = 0; i < n; i++) {
+    bool backward = is_reversed(l, "directions", i, n);
+    if (backward && has_lengths)
+      onnx_fail(l->c, TN_ERR_UNSUPPORTED, "sequences of given lengths are scanned backward");
+    value x = build_loop_entry(b, batched_input(l, l->c->n_inputs - n + i, 2, batch), at);
+    l->in[l->n_states + i] = build_loop_entry(b, x, build_loop_index(b, l->range, backward));
+  }
+}
+
+/** Scan of version 8: for each entry of a batch, axis 0 of all inputs, a scan of axis 1. Its first
+    input is the lengths of the sequences; what it writes behind their ends is not defined. */
+static void scan_batch(onnx_call *c, size_t n) {
+  const node *batch = NULL;
+  if (n >= c->n_inputs)
+    onnx_fail(c, TN_ERR_FORMAT, "num_scan_inputs is %zu, of %zu inputs behind the first", n,
+              c->n_inputs - 1);
+  loop l = open_loop(c, 1, c->n_inputs - 1 - n, n, 0);
+  const node *trips = batched_trip_count(&l, n, &batch);
+  if (onnx_has_input(c, 0)) batched_input(&l, 0, 1, &batch);
+  const node *outer = onnx_loop_range(c, batch), *at = build_loop_index(l.b, outer, false);
+  l.range = onnx_loop_range(c, trips);
+  const node *step = build_loop_index(l.b, l.range, false);
+  open_batched_steps(&l, n, at, &batch);
+  onnx_import_body(c, l.body, l.in, l.out);
+  check_states(&l, l.out);
+  keep_ended(&l, at, step);
+  size_t all = l.n_states + l.n_scan_outputs;
+  value *of_entry = alloc_values(&l, all), *results = alloc_values(&l, all);
+  const node **steps = arena_alloc(l.b->arena, (all + 1) * sizeof *steps);
+  const node **entries = arena_alloc(l.b->arena, (all + 1) * sizeof *entries);
+  for (size_t i = 0; i < all; i++) steps[i] = step, entries[i] = at;
+  build_loop(l.b, l.range, l.inits, l.out, l.n_states, l.out + l.n_states, steps, l.n_scan_outputs,
+             of_entry);
+  build_loop(l.b, outer, NULL, NULL, 0, of_entry, entries, all, results);
+  set_outputs(&l, results);
+}
+
 void onnx_Scan(onnx_call *c) {
   int64_t n = onnx_int_attribute(c, "num_scan_inputs", 0);
   if (n < 1 || (uint64_t)n > c->n_inputs)
     onnx_fail(c, TN_ERR_FORMAT, "num_scan_inputs is %lld, not in 1 … %zu, the number of inputs",
               (long long)n, c->n_inputs);
   size_t n_scan_inputs = (size_t)n;
+  if (c->version == 8) {
+    scan_batch(c, n_scan_inputs);
+    return;
+  }
   loop l = open_loop(c, 0, c->n_inputs - n_scan_inputs, n_scan_inputs, 0);
   open_states(&l, scan_trip_count(&l, n_scan_inputs), 0);
   for (size_t i = 0; i < n_scan_inputs; i++) {

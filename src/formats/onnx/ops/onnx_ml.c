@@ -139,7 +139,7 @@ void onnx_ml_OneHotEncoder(onnx_call *c) {
   c->outputs[0] = build_cast(b, build_eq(b, x, categories), DT_F32);
 }
 
-/* LabelEncoder: the value of the element's key. */
+/* LabelEncoder and CategoryMapper: the value of the element's key. */
 
 /** Keys or values, of strings their numbers. */
 typedef struct labels {
@@ -197,18 +197,15 @@ static value read_default(onnx_call *c, const labels *values) {
   return build_cast(b, absent, t);
 }
 
-void onnx_ml_LabelEncoder(onnx_call *c) {
-  static const char *const keys[] = {"keys_tensor", "keys_int64s", "keys_floats", "keys_strings"};
-  static const char *const values[] = {"values_tensor", "values_int64s", "values_floats",
-                                       "values_strings"};
+/** The value of the key that each element equals, or the default. NaN equals NaN here. */
+static void look_up(onnx_call *c, const labels *keys, const labels *values) {
   builder *b = onnx_builder(c);
   bool is_string = onnx_is_string_input(c, 0);
   value x = is_string ? onnx_string_input(c, 0) : onnx_input(c, 0);
-  labels of_key = read_labels(c, keys), of_value = read_labels(c, values);
-  value key = of_key.list, given = of_value.list;
+  value key = keys->list, given = values->list;
   if (!key.node || !given.node || key.node->rank != 1 || given.node->rank != 1 ||
       key.node->dims[0] != given.node->dims[0] || key.node->dtype != x.node->dtype ||
-      of_key.are_strings != is_string)
+      keys->are_strings != is_string)
     onnx_fail(c, TN_ERR_FORMAT,
               "the keys are not of the input's type, or there is not one value for each");
   x = build_unsqueeze(b, x, last_axis);
@@ -218,7 +215,40 @@ void onnx_ml_LabelEncoder(onnx_call *c) {
         build_logical_or(b, is_key, build_logical_and(b, build_isnan(b, x), build_isnan(b, key)));
   value place = build_argmax(b, build_cast(b, is_key, DT_I32), -1, false);
   value found = build_take(b, given, place, 0);
-  value y =
-      build_where(b, build_any(b, is_key, last_axis, false), found, read_default(c, &of_value));
-  c->outputs[0] = of_value.are_strings ? onnx_strings(c, y) : y;
+  value y = build_where(b, build_any(b, is_key, last_axis, false), found, read_default(c, values));
+  c->outputs[0] = values->are_strings ? onnx_strings(c, y) : y;
+}
+
+/** Maps strings to integers, or integers to strings, as the input is. */
+static void look_up_category(onnx_call *c, value strings, value integers) {
+  const labels of_string = {strings, true}, of_integer = {integers, false};
+  if (onnx_is_string_input(c, 0))
+    look_up(c, &of_string, &of_integer);
+  else
+    look_up(c, &of_integer, &of_string);
+}
+
+/** Version 1: strings and their places in a list. */
+static void encode_places(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  value classes = onnx_string_vector(c, "classes_strings");
+  if (!classes.node) onnx_fail(c, TN_ERR_FORMAT, "attribute 'classes_strings' has no entries");
+  value places = build_arange(b, ix_const(b->ir, 0), classes.node->dims[0], 1, DT_I64);
+  look_up_category(c, classes, places);
+}
+
+void onnx_ml_LabelEncoder(onnx_call *c) {
+  static const char *const keys[] = {"keys_tensor", "keys_int64s", "keys_floats", "keys_strings"};
+  static const char *const values[] = {"values_tensor", "values_int64s", "values_floats",
+                                       "values_strings"};
+  if (c->version == 1) {
+    encode_places(c);
+    return;
+  }
+  labels of_key = read_labels(c, keys), of_value = read_labels(c, values);
+  look_up(c, &of_key, &of_value);
+}
+
+void onnx_ml_CategoryMapper(onnx_call *c) {
+  look_up_category(c, onnx_string_vector(c, "cats_strings"), onnx_ml_ints(c, "cats_int64s"));
 }
