@@ -38,7 +38,8 @@ c.refuse("matmul_as bool", tn.matmul_as(tn.of(x), tn.of(y), "bool"), "ERR_DTYPE"
          "the result cannot have type bool")
 # Products that fill tiles of small floats, where a device has them: rests of rows, columns and terms.
 for kind in FLOATS[2:]:
-    for a, b in [((64, 64), (64, 64)), ((65, 70), (70, 67)), ((3, 64, 64), (3, 64, 64))]:
+    for a, b in [((64, 64), (64, 64)), ((65, 70), (70, 67)), ((3, 64, 64), (3, 64, 64)),
+                 ((2, 100, 48), (48, 80))]:
         x, y = c.floats(a, kind), c.floats(b, kind)
         e = np.matmul(x.astype(np.float64), y.astype(np.float64)).astype(dtype(kind))
         c.check(f"matmul tiles {kind} {a} {b}", tn.matmul(tn.of(x), tn.of(y)), e, terms=a[-1])
