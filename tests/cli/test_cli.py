@@ -927,6 +927,22 @@ class Inspect(Case):
         for words in ("maker", "ai.onnx 17", "f32 [batch, 3]", "7 in 2 tensors", "2 Add"):
             self.assertIn(words, text)
 
+    def test_limits_hold_and_nothing_else_of_the_environment(self):
+        path = self.binary()
+        text = tenon("inspect", path).stdout
+        others = dict.fromkeys(("TENON_DEVICE", "TENON_PAIR", "TENON_CPU", "TENON_MATH", "TENON_DUMP",
+                                "TENON_BACKEND", "TENON_CC"), "nonsense")
+        wide = environment(TENON_MEMORY="1G", TENON_COMPILE_SECONDS="100", **others)
+        self.assertEqual(tenon("inspect", path, env=wide).stdout, text)
+        for name, limit, words in (("TENON_MEMORY", "20K", "out of memory"),
+                                   ("TENON_COMPILE_SECONDS", "0.000001", "longer than 1e-06 s"),
+                                   ("TENON_MEMORY", "4 pages", "not a number of bytes"),
+                                   ("TENON_COMPILE_SECONDS", "-1", "not a number of seconds")):
+            with self.subTest(name=name, limit=limit):
+                done = tenon("inspect", path, status=1, env=environment(**{name: limit}))
+                self.assertIn(words, done.stderr)
+                self.assertEqual(done.stdout, "")
+
     def test_memory_is_told_before_running(self):
         path = self.binary()
         told = json.loads(tenon("inspect", path, "--memory", "--size=n=8", "--json").stdout)

@@ -241,19 +241,29 @@ static void measure_memory(inspection *x, tn_model *m) {
   x->has_memory = true;
 }
 
-/** Loads the model to find errors besides unsupported operators: types, ranks, shapes. Ignores the
-    environment and compiles nothing, except for --memory. */
+/** Opens a context that takes nothing but the limits on memory and time from the environment: what
+    it says of devices and compilers is not needed, and need not be there. */
+static void open_for_loading(command *c) {
+  static const char *const others[] = {
+      "TENON_DEVICE", "TENON_CACHE",   "TENON_TUNED", "TENON_BACKEND", "TENON_PAIR", "TENON_CPU",
+      "TENON_DUMP",   "TENON_THREADS", "TENON_MATH",  "TENON_CC",      "CC"};
+  tn_open_desc desc = TN_OPEN_DESC_INIT;
+  if (c->log_level > TN_LOG_WARNING) desc.logger = command_logger(c);
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) unsetenv(others[i]);
+  c->context = tn_open(&desc);
+  if (!c->context) diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
+}
+
+/** Loads the model to find errors besides unsupported operators: types, ranks, shapes. Compiles
+    nothing, except for --memory. */
 static void check_by_loading(inspection *x) {
   command *c = x->c;
   const inspect_options *o = c->options;
-  tn_open_desc desc = TN_OPEN_DESC_INIT;
   tn_model *m;
-  desc.environment = false;
-  if (c->log_level > TN_LOG_WARNING) desc.logger = command_logger(c);
   if (o->memory)
     command_open_context(c, NULL, -1, NULL);
-  else if (!(c->context = tn_open(&desc)))
-    diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
+  else
+    open_for_loading(c);
   command_check_context(c);
   x->desc.problems = (tn_model_problems){tell_problem, x};
   tn_status s = load_model(c, &x->desc, x->bytes.is_copy ? &x->bytes : NULL, &m);
@@ -263,7 +273,7 @@ static void check_by_loading(inspection *x) {
     s = load_model(c, &x->desc, NULL, &m);
   }
   load_model_advise(c, &x->desc);
-  if (s == TN_ERR_MEMORY) command_check_status(c, s);
+  if (s == TN_ERR_MEMORY || s == TN_ERR_TIMEOUT) command_check_status(c, s);
   x->is_partial = s == TN_ERR_IO && x->info.external;
   if (s == TN_OK) {
     correct_ports(x, m, TN_PORT_INPUT, &x->inputs);
