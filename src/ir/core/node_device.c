@@ -53,7 +53,8 @@ uint8_t node_device_infer(ir *g, const node_spec *s) {
 }
 
 bool node_device_is_named(const node_spec *s) {
-  if (s->op == OP_BUFFER || s->op == OP_PARAM) return s->n_int > count_before_device(s->op);
+  size_t n = count_before_device(s->op);
+  if (s->op == OP_BUFFER || s->op == OP_PARAM) return s->n_int > n && s->ints[n] >= 0;
   return s->op == OP_TO;
 }
 

@@ -19,6 +19,14 @@ typedef struct copying {
  * there. */
 enum { PLACEHOLDER = INT32_MAX };
 
+/** The placeholder for an array, on its device or on none: whether the graph has devices is not
+    known before all of it is copied. */
+static const node *placeholder_for(ir *g, const node *array) {
+  int64_t ints[2] = {PLACEHOLDER, (int64_t)array->device - 1};
+  size_t n = array->device == 1 ? 1 : 2;
+  return ir_node(g, OP_PARAM, (dtype)array->dtype, array->dims, array->rank, ints, n);
+}
+
 /** Copies a node; a SET gets its view of a placeholder. */
 static const node *copy_node(void *user, const node *n, const node *const src[]) {
   copying *c = user;
@@ -27,8 +35,8 @@ static const node *copy_node(void *user, const node *n, const node *const src[])
     return param_like(c->g, n, src, c->out->origins.n - 1);
   }
   if (n->op != OP_SET) return NULL;
-  const node *view = subst_view_base(c->g, ir_scratch(c->g), src[1], src[0],
-                                     param_like(c->g, src[0], src[0]->dims, PLACEHOLDER));
+  const node *view =
+      subst_view_base(c->g, ir_scratch(c->g), src[1], src[0], placeholder_for(c->g, src[0]));
   return ir_with_sources(c->g, n, (const node *[]){src[0], view, src[2]});
 }
 
