@@ -275,12 +275,20 @@ static const node *image_of(const extracting *l, const node *n) {
   return image ? image : n;
 }
 
+/** The init of a state that no trip changes, on the device of the loop's results, where their
+   readers expect it. */
+static const node *init_on_device(const extracting *l, const node *result, const node *init) {
+  int64_t device[] = {(int64_t)result->device - 1};
+  if (!ir_has_devices(l->g) || init->device || !result->device) return init;
+  return ir_node(l->g, OP_TO, (dtype)init->dtype, &init, 1, device, 1);
+}
+
 static const node *result_around(extracting *l, const node *result) {
   const node *loop = result->src[0];
   const extracted *e = map_get(&l->plans, loop);
   size_t component = (size_t)result->ints[0], n = e->sources.n, rank = result->rank;
   if (component < loop_n_states(loop) && is_invariant(loop, component))
-    return image_of(l, loop_init(loop, component));
+    return init_on_device(l, result, image_of(l, loop_init(loop, component)));
   const node **src = arena_alloc(l->a, (n + rank + 1) * sizeof *src);
   int64_t ints[] = {result->ints[0], (int64_t)n, (int64_t)e->number};
   for (size_t i = 0; i < n; i++) src[i] = image_of(l, e->sources.at[i]);
