@@ -62,6 +62,7 @@ static void find_needed(resolution *r, const normalised *n) {
   }
   for (size_t i = r->order.n; i-- > 0;) {
     const node *at = r->order.at[i];
+    if (at->dtype == DT_INDEX) continue; /* the host computes sizes, conditions in them included */
     uint32_t devices = at->device      ? UINT32_C(1) << (at->device - 1)
                        : is_opaque(at) ? UINT32_C(1) << n->device
                                        : r->needed[i];
@@ -144,6 +145,7 @@ static bool any_is_split(const resolution *r, size_t otherwise) {
 
 static void rebuild(resolution *r, size_t i, size_t otherwise) {
   const node *n = r->order.at[i];
+  if (n->dtype == DT_INDEX) return;
   size_t own = own_device(r, i, otherwise);
   if (is_split(r, i, otherwise)) make_copies(r, n, r->needed[i], own);
   const node *made = rebuild_on(r, n, own);
