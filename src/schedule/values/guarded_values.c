@@ -104,6 +104,30 @@ static void find_guards(guarding *r) {
   } while (r->changed);
 }
 
+static void skip_tensors(guarding *r, const node_list *tensors, const guard *never) {
+  for (size_t i = 0; i < tensors->n; i++) {
+    value *v = map_get(&r->v->of, tensors->at[i]);
+    if (v && !v->guard) v->guard = never;
+  }
+}
+
+/** Has a run skip elements that nothing needs, since what has their sizes was simplified away, and
+    what only they need: without a guard, both sides of a PICK would be stored. */
+static void skip_unneeded(ir *g, guarding *r) {
+  const guard *never = guard_with(&r->t, guard_always(&r->t), ix_const(g, 0), true);
+  node_list elements = {0};
+  for (size_t i = 0; i < r->in->n_roots; i++)
+    if (is_element(r->in, i)) vec_push(r->t.a, &elements, r->in->roots[i]);
+  skip_tensors(r, &elements, never);
+  for (size_t i = r->v->at.n; i-- > 0;) {
+    const value *v = r->v->at.at[i];
+    if (v->guard != never) continue;
+    skip_tensors(r, &v->inputs.tensors, never);
+    skip_tensors(r, &v->inputs.arrays, never);
+    skip_tensors(r, &v->inputs.items, never);
+  }
+}
+
 /** Adds the elements that a guard follows from. */
 static void add_condition_items(ir *g, guarding *r, value *v) {
   for (size_t i = 0; v->guard && i < v->guard->n; i++)
@@ -120,6 +144,7 @@ void guarded_values_find(ir *g, const normalised *in, values *v) {
   late_values_find(g, in, &r.t, v);
   if (!picks.n) return;
   find_guards(&r);
+  skip_unneeded(g, &r);
   for (size_t i = 0; i < v->at.n; i++) {
     if (v->at.at[i]->guard && !v->at.at[i]->guard->n) v->at.at[i]->guard = NULL;
     add_condition_items(g, &r, v->at.at[i]);
