@@ -84,8 +84,11 @@ typedef struct extracting {
 
 /* Nodes of the graph around that a loop reads. */
 
+/** True for what a loop reads as an array from outside. A TO is one, as it may be all by which the
+    loop's results are on a device. */
 static bool is_array(const node *n) {
   switch (n->op) {
+  case OP_TO:
   case OP_PARAM:
   case OP_RESULT:
   case OP_CUSTOM:
