@@ -490,6 +490,39 @@ static void failures_name_the_values_that_decide(void **state) {
   check_reshape(c, b, 2, 4);
 }
 
+/** Elements of an attribute are a weight of variants that are made when the import is over. */
+static void attributes_are_weights_of_late_plans(void **state) {
+  tn_context *c = *state;
+  bytes file = {0}, graph = {0}, constant = {0};
+  const int64_t list[] = {5, 0, -7, 9}, shape[] = {4, 2};
+  const float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  float y[8], squares[4];
+  tn_model *m;
+  put_attribute_list(&constant, "value_ints", 4, list);
+  put_node_with(&graph, "Constant", (const char *[]){NULL}, "list", &constant);
+  put_node(&graph, "Cast", (const char *[]){"list", NULL}, "reals", "to", ONNX_TYPE_F32);
+  put_node(&graph, "Mul", (const char *[]){"reals", "reals", NULL}, "squares", NULL, 0);
+  put_node(&graph, "Add", (const char *[]){"x", "squares", NULL}, "sum", NULL, 0);
+  put_node(&graph, "Reshape", (const char *[]){"sum", "shape", NULL}, "y", NULL, 0);
+  put_port(&graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"n", "4", NULL});
+  put_port(&graph, 11, "shape", ONNX_TYPE_I64, (const char *[]){"2", NULL});
+  put_port(&graph, 12, "y", ONNX_TYPE_F32, (const char *[]){"a", "b", NULL});
+  put_port(&graph, 12, "squares", ONNX_TYPE_F32, (const char *[]){"4", NULL});
+  put_model(&file, "late", &graph, 13);
+  check_ok(c, tn_model_load_bytes(c, file.at, file.n, NULL, &m));
+  tn_binding *b = bound(c, m);
+  for (size_t n = 2; n > 0; n--) {
+    const int64_t given[] = {shape[0], (int64_t)n};
+    tn_binding_input(b, "x", tn_shape((tn_dim)n, 4), TN_F32, x, n * 4 * sizeof *x);
+    tn_binding_input(b, "shape", tn_shape(2), TN_I64, given, sizeof given);
+    check_ok(c, tn_binding_run(b));
+    check_ok(c, tn_binding_read(b, "y", TN_F32, y, n * 4 * sizeof *y));
+    check_ok(c, tn_binding_read(b, "squares", TN_F32, squares, sizeof squares));
+    for (size_t i = 0; i < 4 * n; i++) assert_true(y[i] == x[i] + squares[i % 4]);
+    for (size_t i = 0; i < 4; i++) assert_true(squares[i] == (float)(list[i] * list[i]));
+  }
+}
+
 /** Elements of an input decide on shapes: ports are those that the file declares, and each run
    takes what its values decide, whatever became of model and file. */
 static void inputs_decide_on_shapes(void **state) {
@@ -925,6 +958,7 @@ int main(void) {
       TEST(models_are_applied_at_sizes_that_vary),
       TEST(copied_files_may_be_cut),
       TEST(failures_name_the_values_that_decide),
+      TEST(attributes_are_weights_of_late_plans),
       TEST(inputs_decide_on_shapes),
       TEST(memory_is_flat),
       TEST(bindings_outlive_models),
