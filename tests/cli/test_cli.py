@@ -931,7 +931,7 @@ class Inspect(Case):
         path = self.binary()
         text = tenon("inspect", path).stdout
         others = dict.fromkeys(("TENON_DEVICE", "TENON_PAIR", "TENON_CPU", "TENON_MATH", "TENON_DUMP",
-                                "TENON_BACKEND", "TENON_CC"), "nonsense")
+                                "TENON_BACKEND", "TENON_CC", "TENON_VENDOR"), "nonsense")
         wide = environment(TENON_MEMORY="1G", TENON_COMPILE_SECONDS="100", **others)
         self.assertEqual(tenon("inspect", path, env=wide).stdout, text)
         for name, limit, words in (("TENON_MEMORY", "20K", "out of memory"),

@@ -245,8 +245,9 @@ static void measure_memory(inspection *x, tn_model *m) {
     it says of devices and compilers is not needed, and need not be there. */
 static void open_for_loading(command *c) {
   static const char *const others[] = {
-      "TENON_DEVICE", "TENON_CACHE",   "TENON_TUNED", "TENON_BACKEND", "TENON_PAIR", "TENON_CPU",
-      "TENON_DUMP",   "TENON_THREADS", "TENON_MATH",  "TENON_CC",      "CC"};
+      "TENON_DEVICE", "TENON_CACHE", "TENON_TUNED", "TENON_BACKEND",
+      "TENON_PAIR",   "TENON_CPU",   "TENON_DUMP",  "TENON_THREADS",
+      "TENON_MATH",   "TENON_CC",    "CC",          "TENON_VENDOR"};
   tn_open_desc desc = TN_OPEN_DESC_INIT;
   if (c->log_level > TN_LOG_WARNING) desc.logger = command_logger(c);
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) unsetenv(others[i]);
