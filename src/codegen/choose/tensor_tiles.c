@@ -48,8 +48,8 @@ static bool is_loop(const node *stage, size_t i) {
   return range_kind_of(stage_range(stage)[i]) == KIND_LOOP;
 }
 
-/** The stage's innermost loop of at least `least` indices along which one operand lies in its array,
-    and on which the other does not depend; NULL: there is none. */
+/** The stage's innermost loop of at least `least` indices along which one operand lies in its
+   array, and on which the other does not depend; NULL: there is none. */
 static const node *loop_of(const node *stage, const node *x, const node *other, int64_t least) {
   for (size_t i = stage_n_ranges(stage); i-- > 0;) {
     const node *r = stage_range(stage)[i];
