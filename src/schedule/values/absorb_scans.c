@@ -1,21 +1,25 @@
 /* Computes a scan in the kernel of the updates that read it, so that its elements need no array in
    memory. That holds where updates at distinct places read the scan at their own coordinates, by
    values of one reader each, and nothing else reads it: the kernel has a nest of its own for these
-   updates, in whose loop over the scan's axis the FOLD emits one element each. */
+   updates, in whose loop over the scan's axis the FOLD emits one element each. Where that loop is
+   not fused with the FOLD's, the elements of a row lie in scratch memory: rows are bounded. */
 #include "schedule/values/absorb_scans.h"
 
 #include "ir/core/binder.h"
 #include "ir/transform/substitute.h"
 
-static bool is_element_scan(const value *v) {
-  return v && v->updates && v->updates->is_scan && !v->updates->classes && v->body;
-}
+enum { MOST_ELEMENTS = 4096 }; /* of a row: 32 KiB of scratch memory at most */
 
 /** The axis of a scan. */
 static size_t scan_axis(const value *scan) {
   size_t axis = 0;
   while (!(scan->updates->along >> axis & 1)) axis++;
   return axis;
+}
+
+static bool is_element_scan(const value *v) {
+  return v && v->updates && v->updates->is_scan && !v->updates->classes && v->body &&
+         v->dims[scan_axis(v)]->hi <= MOST_ELEMENTS;
 }
 
 /** True if an element is read at the coordinates of the value that reads it. */
