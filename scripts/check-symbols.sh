@@ -10,8 +10,8 @@
 set -euo pipefail
 
 # Written once: when the first context opens, and when the first hash is computed. MPI is one for a
-# process, whatever contexts it has.
-writable='process_registry|hash_process|mpi_process'
+# process, whatever contexts it has, and so is OpenBLAS.
+writable='process_registry|hash_process|mpi_process|openblas_process'
 
 ends='abort|exit|_exit|_Exit|quick_exit|raise|__assert_fail|__assert_perror_fail'
 ends+='|err|errx|verr|verrx|__chk_fail|__fortify_fail'

@@ -26,9 +26,12 @@ typedef struct openblas_api {
                 int a_pitch, const double *b, int b_pitch, double beta, double *c, int c_pitch);
 } openblas_api;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the two below */
-static openblas_api api;
-static bool is_open;
+/** The library, of which a process has one, with one number of threads. */
+static struct {
+  pthread_mutex_t lock; /* of the others */
+  bool is_open;
+  openblas_api api;
+} openblas_process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static tn_status find_library(diag *d) {
   static const char *const names[] = {"openblas_set_num_threads", "cblas_sgemm", "cblas_dgemm"};
@@ -41,18 +44,19 @@ static tn_status find_library(diag *d) {
                          "TENON_OPENBLAS",
                      .names = names,
                      .n_names = sizeof names / sizeof *names};
-  _Static_assert(sizeof names == sizeof api, "a pointer for each name");
-  return library_open(&l, &api, d);
+  _Static_assert(sizeof names == sizeof openblas_process.api, "a pointer for each name");
+  return library_open(&l, &openblas_process.api, d);
 }
 
 tn_status openblas_open(void *device, tn_failure *f) {
   (void)device;
   diag d = {0};
-  pthread_mutex_lock(&lock);
-  tn_status status = is_open ? TN_OK : find_library(&d);
-  if (!status && !is_open) api.set_num_threads(1);
-  is_open = !status;
-  pthread_mutex_unlock(&lock);
+  pthread_mutex_lock(&openblas_process.lock);
+  bool was_open = openblas_process.is_open;
+  tn_status status = was_open ? TN_OK : find_library(&d);
+  if (!status && !was_open) openblas_process.api.set_num_threads(1);
+  openblas_process.is_open = !status;
+  pthread_mutex_unlock(&openblas_process.lock);
   if (status) *f = d.failure;
   return status;
 }
@@ -82,12 +86,13 @@ static void run_block(const division *v, int64_t batch, int64_t first, int64_t s
   const void *left = element(v, 1, product_start(p, &p->left, batch) + row * p->left.row);
   const void *right = element(v, 2, product_start(p, &p->right, batch) + column * p->right.column);
   int left_form = swaps_left ? TRANSPOSED : PLAIN, right_form = swaps_right ? TRANSPOSED : PLAIN;
+  const openblas_api *api = &openblas_process.api;
   if (p->dtype == TN_F64)
-    api.dgemm(ROW_MAJOR, left_form, right_form, m, n, (int)p->k, 1, left, left_pitch, right,
-              right_pitch, 0, out, pitch);
+    api->dgemm(ROW_MAJOR, left_form, right_form, m, n, (int)p->k, 1, left, left_pitch, right,
+               right_pitch, 0, out, pitch);
   else
-    api.sgemm(ROW_MAJOR, left_form, right_form, m, n, (int)p->k, 1, left, left_pitch, right,
-              right_pitch, 0, out, pitch);
+    api->sgemm(ROW_MAJOR, left_form, right_form, m, n, (int)p->k, 1, left, left_pitch, right,
+               right_pitch, 0, out, pitch);
 }
 
 /** A worker takes every `workers`-th part. */
