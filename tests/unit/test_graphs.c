@@ -58,9 +58,9 @@ static tn_binding *bind_open_sums(tn_context *c) {
   return bind_compiled(c, &y, 1, &desc);
 }
 
-/** Runs on n numbers from `first` on, and compares the result. */
+/** Runs on n numbers from `first` on, which later runs may read, and compares the result. */
 static void check_run(tn_binding *b, size_t n, float first) {
-  float x[N];
+  static float x[N];
   for (size_t i = 0; i < n; i++) x[i] = first + (float)i;
   check_bound(b, tn_binding_input(b, "x", tn_shape((tn_dim)n), TN_F32, x, n * sizeof *x));
   check_bound(b, tn_binding_run(b));
