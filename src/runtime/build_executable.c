@@ -477,7 +477,9 @@ static void schedule_and_compile(build_state *m) {
   if (x) explanation_begin(x, m->g);
   schedule_graph(m);
   if (r->kernels) copy_kernels(m, r->kernels);
-  if (x) explanation_add_steps(x, m->schedule, &m->kernels, m->program_of, m->p->targets);
+  if (x)
+    explanation_add_steps(x, m->schedule, &m->kernels, m->program_of, m->p->targets,
+                          &m->request->host);
   compile_programs(m);
   add_buffers(m);
   add_sizes(m);

@@ -7,23 +7,9 @@
 #include "base/thread.h"
 #include "compile/compile_kernels.h"
 #include "ir/text/dump_after_pass.h"
+#include "runtime/executable_host.h"
 #include "runtime/explanation.h"
 #include "schedule/schedule.h"
-
-/** Arguments of a CUSTOM node's host function: the arrays it reads and the one it fills. */
-typedef struct executable_call {
-  int64_t uid, output; /* of the node */
-  size_t n_inputs;
-  void *const *data;     /* inputs, then the result */
-  const uint64_t *bytes; /* size of each array */
-} executable_call;
-
-/** Host functions of CUSTOM nodes. Called on a queue's thread; live as long as the executable. */
-typedef struct executable_host {
-  tn_status (*call)(void *user, const executable_call *c, tn_failure *failure);
-  void (*release)(void *user); /* called when the executable is freed; or NULL */
-  void *user;
-} executable_host;
 
 /** Copies of an executable's distinct kernels. */
 typedef struct kernel_copies {

@@ -1,5 +1,5 @@
 /* Runs the host steps of a plan: calls a CUSTOM node's host function, with host copies of the
-   buffers that only the device can address. */
+   buffers that only the device can address, unless the function takes those itself. */
 #include "runtime/custom_call.h"
 
 #include "device/memory/span.h"
@@ -11,7 +11,8 @@ custom_call custom_call_open(arena *a, const executable *p, const executable_ste
                        .host = host,
                        .spans = spans,
                        .data = arena_calloc(a, step->n_buffers, sizeof(void *)),
-                       .bytes = arena_calloc(a, step->n_buffers, sizeof(uint64_t))};
+                       .bytes = arena_calloc(a, step->n_buffers, sizeof(uint64_t)),
+                       .own = arena_calloc(a, step->n_buffers, sizeof(tn_span))};
 }
 
 static const tn_span *operand_span(const custom_call *h, size_t k) {
@@ -26,15 +27,24 @@ static size_t operand_elements(const custom_call *h, size_t k) {
   return (size_t)h->bytes[k] / dtype_bytes(operand_dtype(h, k));
 }
 
+/** True if a buffer that the host does not see gets a copy for the call. */
+static bool has_copy(const custom_call *h, size_t k) {
+  size_t n_spans = executable_host_facts_of(h->host, h->step->uid).n_spans;
+  bool is_result = k + 1 == h->step->n_buffers;
+  return !span_host_pointer(operand_span(h, k)) && !(is_result ? n_spans > 0 : k < n_spans);
+}
+
 /** Finds or allocates a host pointer for each buffer: device-only memory gets a copy, which is
-   filled before the call and written back after it. */
+   filled before the call and written back after it, unless the function takes the span. */
 static bool locate_data(custom_call *h) {
   bool has_memory = true;
   for (size_t k = 0; k < h->step->n_buffers; k++) {
     const tn_span *at = operand_span(h, k);
+    h->own[k] = *at;
     h->bytes[k] = at->bytes;
     h->data[k] = span_host_pointer(at);
-    if (!h->data[k]) has_memory &= (h->data[k] = mem_alloc(h->p->mem, (size_t)at->bytes)) != NULL;
+    if (has_copy(h, k))
+      has_memory &= (h->data[k] = mem_alloc(h->p->mem, (size_t)at->bytes)) != NULL;
   }
   return has_memory;
 }
@@ -42,7 +52,7 @@ static bool locate_data(custom_call *h) {
 static tn_status read_inputs(custom_call *h, diag *d) {
   tn_status s = TN_OK;
   for (size_t k = 0; k + 1 < h->step->n_buffers && s == TN_OK; k++)
-    if (!span_host_pointer(operand_span(h, k)))
+    if (has_copy(h, k))
       s = span_read(operand_span(h, k), operand_dtype(h, k), operand_dtype(h, k), h->data[k],
                     operand_elements(h, k), d);
   return s;
@@ -50,21 +60,21 @@ static tn_status read_inputs(custom_call *h, diag *d) {
 
 static tn_status write_result(custom_call *h, diag *d) {
   size_t k = h->step->n_buffers - 1;
-  if (span_host_pointer(operand_span(h, k))) return TN_OK;
+  if (!has_copy(h, k)) return TN_OK;
   return span_write(operand_span(h, k), operand_dtype(h, k), operand_dtype(h, k), h->data[k],
                     operand_elements(h, k), d);
 }
 
 static void free_host_copies(custom_call *h) {
   for (size_t k = 0; k < h->step->n_buffers; k++)
-    if (!span_host_pointer(operand_span(h, k)))
-      mem_free(h->p->mem, h->data[k], (size_t)h->bytes[k]);
+    if (has_copy(h, k)) mem_free(h->p->mem, h->data[k], (size_t)h->bytes[k]);
 }
 
 tn_status custom_call_run(void *call, tn_failure *failure) {
   custom_call *h = call;
   diag d = {0};
-  executable_call c = {h->step->uid, h->step->output, h->step->n_buffers - 1, h->data, h->bytes};
+  executable_call c = {h->step->uid, h->step->output, h->step->n_buffers - 1,
+                       h->data,      h->bytes,        h->own};
   tn_status s = locate_data(h) ? read_inputs(h, &d) : diag_set(&d, TN_ERR_MEMORY, "out of memory");
   if (s == TN_OK) s = h->host->call(h->host->user, &c, &d.failure);
   if (s == TN_OK) s = write_result(h, &d);

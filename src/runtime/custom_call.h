@@ -11,7 +11,8 @@ typedef struct custom_call {
   const executable_step *step;
   const executable_host *host;
   const tn_span *spans; /* memory of each of the executable's buffers */
-  void **data;          /* host pointers: inputs, then the result */
+  void **data;          /* host pointers: inputs, then the result; NULL: taken as a span */
+  tn_span *own;         /* spans of these */
   uint64_t *bytes;
   bool is_done; /* succeeded in the last run */
 } custom_call;

@@ -116,7 +116,7 @@ static void add_writer(explanation *x, const schedule *s, size_t buffer, writer_
 }
 
 static void add_step(explanation *x, const schedule *s, size_t i, const map numbers[],
-                     writer_list writers[]) {
+                     writer_list writers[], const executable_host *host) {
   const schedule_step *from = &s->steps.at[i];
   explained_step to = {.name = copy_text(x, from->name),
                        .kernel = SIZE_MAX,
@@ -126,7 +126,8 @@ static void add_step(explanation *x, const schedule *s, size_t i, const map numb
   bool is_custom = from->kind == STEP_CUSTOM;
   size_t writes = is_custom ? from->n_buffers - 1 : 0;
   size_t end = is_custom ? from->n_buffers : from->n_outputs;
-  to.what = from->kind == STEP_COPY ? "a copy between devices" : "a host function";
+  to.what = is_custom ? executable_host_facts_of(host, from->custom->ints[0]).what
+                      : "a copy between devices";
   if (from->loop && from->loop->n_steps == 1) to.what = "a loop of the next step";
   if (from->loop && from->loop->n_steps != 1)
     to.what = arena_printf(&x->arena, "a loop of the next %zu steps", from->loop->n_steps);
@@ -177,10 +178,11 @@ static void add_kernel(explanation *x, const node *sink) {
 }
 
 void explanation_add_steps(explanation *x, const schedule *s, const node_list *kernels,
-                           const map numbers[], const device_target *const targets[]) {
+                           const map numbers[], const device_target *const targets[],
+                           const executable_host *host) {
   writer_list *writers = arena_calloc(&x->arena, s->buffers.n + 1, sizeof *writers);
   for (size_t i = 0; i < s->steps.n; i++) {
-    add_step(x, s, i, numbers, writers);
+    add_step(x, s, i, numbers, writers, host);
     vec_last(&x->steps).device = copy_text(x, targets[s->steps.at[i].device]->device->name);
   }
   for (size_t i = 0; i < kernels->n; i++) add_kernel(x, kernels->at[i]);

@@ -5,6 +5,7 @@
 #define TENON_RUNTIME_EXPLANATION_H
 
 #include "device/core/device_target.h"
+#include "runtime/executable_host.h"
 #include "schedule/schedule.h"
 #include "target/kernel_cost.h"
 
@@ -12,8 +13,9 @@
 
 typedef struct explained_step {
   const char *name;
-  size_t kernel;    /* index into `kernels`; SIZE_MAX: none */
-  const char *what; /* without a kernel: a host function, or a loop with its number of steps */
+  size_t kernel; /* index into `kernels`; SIZE_MAX: none */
+  const char
+      *what; /* without a kernel: as a host function says, or a loop with its number of steps */
   VEC(tn_explained_value) values;
   VEC(size_t) reads; /* earlier steps whose results it reads, each once */
   bool is_output;    /* writes an output of the plan */
@@ -72,9 +74,11 @@ void explanation_set_language(explanation *x, const char *language, const char *
 /** Records the reason of a fusion decision, for the step that computes the tensor. */
 void explanation_add_decision(explanation *x, const schedule_decision *d);
 
-/** Adds all steps and kernels; `numbers` of a device map a kernel to its index + 1. */
+/** Adds all steps and kernels; `numbers` of a device map a kernel to its index + 1;
+    `host` tells what host functions are. */
 void explanation_add_steps(explanation *x, const schedule *s, const node_list *kernels,
-                           const map numbers[], const device_target *const targets[]);
+                           const map numbers[], const device_target *const targets[],
+                           const executable_host *host);
 
 /** Begins a kernel, or begins it again if its first schedule took too much scratch memory; says
    that its schedule is a tuned one; adds a law applied to it, and its predicted cost; ends it with

@@ -406,7 +406,7 @@ static void release_host(void *user) { host_steps_release(user); }
 /** The steps of the host, with a reference for the plan. */
 static executable_host host_of_graph(const model_graph *g) {
   if (!g->host) return (executable_host){0};
-  return (executable_host){call_host, release_host, host_steps_retain(g->host)};
+  return (executable_host){call_host, release_host, host_steps_retain(g->host), NULL};
 }
 
 static plan_source source_of_buffer(void *user, const node *buffer) {

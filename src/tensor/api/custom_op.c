@@ -5,7 +5,7 @@
    i64 tensors. Its result is the only output, or else all outputs one after another in one row: of
    their type if they share one, else of bytes that expressions reassemble. States that it writes
    are outputs too, which are then assigned. */
-#include "tensor/context/host_function.h"
+#include "tensor/api/custom_op.h"
 
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
@@ -14,6 +14,7 @@
 #include "tensor/api/assign.h"
 #include "tensor/context/call.h"
 #include "tensor/context/descriptor.h"
+#include "tensor/context/host_function.h"
 #include "tensor/context/symbolic_dims.h"
 #include "tensor/state/graph_input.h"
 #include "tensor/state/handle_node.h"
@@ -26,6 +27,7 @@
 typedef struct custom_job {
   tn_context *c;
   const tn_custom_desc *desc;
+  const char *what; /* of a function that takes spans; NULL: it takes none */
   tn_tensor *const *in;
   size_t n_in, n_out; /* the caller's inputs and outputs */
   size_t n_all;       /* outputs, with those of written inputs */
@@ -262,6 +264,10 @@ static failure *build_custom(custom_job *j, const tn_custom_desc *given_desc,
   for (size_t i = 0; s == TN_OK && i < j->n_in; i++) j->n_all += desc->writes >> i & 1;
   if (s == TN_OK && desc->run)
     s = host_function_open(c, desc, j->n_in, j->n_out, j->n_all, &j->host);
+  if (j->host && j->what) {
+    j->host->what = j->what;
+    j->host->takes_spans = true;
+  }
   if (s != TN_OK) {
     context_fail(c, "custom", j->in, j->n_in <= CUSTOM_MAX_INPUTS ? j->n_in : 0);
     return context_last_failure(c);
@@ -284,8 +290,9 @@ static void destroy_payload(tn_context *c, const tn_custom_desc *given_desc) {
   callbacks_destroy_payload(c, d.destroy, d.user);
 }
 
-void tn_custom(tn_context *c, const tn_custom_desc *given_desc, tn_tensor *const in[], size_t n_in,
-               const tn_type types[], tn_tensor *out[], size_t n_out) {
+static void make(tn_context *c, const tn_custom_desc *given_desc, const char *what,
+                 tn_tensor *const in[], size_t n_in, const tn_type types[], tn_tensor *out[],
+                 size_t n_out) {
   for (size_t i = 0; out && i < n_out; i++) out[i] = call_busy_tensor(c);
   if (context_acquire(c) != TN_OK) {
     destroy_payload(c, given_desc);
@@ -294,6 +301,7 @@ void tn_custom(tn_context *c, const tn_custom_desc *given_desc, tn_tensor *const
   tn_custom_desc desc = TN_CUSTOM_DESC_INIT;
   custom_job j = {.c = c, .desc = &desc, .in = in, .n_in = n_in, .n_out = n_out, .types = types};
   j.out = out;
+  j.what = what;
   j.uid = -1;
   failure *f = build_custom(&j, given_desc, &desc);
   for (size_t i = 0; out && i < n_out; i++) {
@@ -307,4 +315,16 @@ void tn_custom(tn_context *c, const tn_custom_desc *given_desc, tn_tensor *const
   else
     destroy_payload(c, given_desc);
   context_release(c);
+}
+
+void tn_custom(tn_context *c, const tn_custom_desc *desc, tn_tensor *const in[], size_t n_in,
+               const tn_type types[], tn_tensor *out[], size_t n_out) {
+  make(c, desc, NULL, in, n_in, types, out, n_out);
+}
+
+tn_tensor *custom_op_of_spans(tn_context *c, const tn_custom_desc *desc, const char *what,
+                              tn_tensor *x, const tn_type *type) {
+  tn_tensor *out = NULL;
+  make(c, desc, what, &x, 1, type, &out, 1);
+  return out;
 }

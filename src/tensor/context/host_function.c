@@ -10,6 +10,7 @@
 struct tn_call {
   size_t n_in, n_out;
   tn_array in[CUSTOM_MAX_INPUTS], out[CUSTOM_MAX_OUTPUTS];
+  const tn_span *in_spans, *out_span; /* NULL: all memory is the host's */
   char text[1024];
 };
 
@@ -43,6 +44,7 @@ tn_status host_function_open(tn_context *c, const tn_custom_desc *desc, size_t n
       .n_in = n_in, .n_out = n_out, .n_public_out = n_public_out, .writes = desc->writes};
   h->run = desc->run;
   h->user = desc->user;
+  h->what = "a host function";
   h->signature.arrays = mem_calloc(&c->mem, 1, arrays_bytes(&h->signature));
   h->name = mem_strdup(&c->mem, desc->name ? desc->name : "custom");
   if (!h->signature.arrays || !h->name) {
@@ -77,7 +79,7 @@ static bool place_outputs(const host_signature *s, tn_call *call, tn_array all[]
   bool is_mixed = false;
   for (size_t i = 1; i < s->n_out; i++) is_mixed |= all[i].type.dtype != all[0].type.dtype;
   for (size_t i = 0; i < s->n_out; i++) {
-    all[i].data = at + offset;
+    all[i].data = at ? at + offset : NULL; /* NULL: the only output, taken as a span */
     offset += bytes_of(&all[i]);
     if (is_mixed) offset = (offset + CUSTOM_ALIGN - 1) / CUSTOM_ALIGN * CUSTOM_ALIGN;
   }
@@ -126,6 +128,8 @@ tn_status host_function_call(host_function *h, const executable_call *c, tn_fail
   if (!call) return tn_fail(failure, TN_ERR_MEMORY, "out of memory");
   call->n_in = h->signature.n_in;
   call->n_out = h->signature.n_public_out;
+  call->in_spans = c->spans;
+  call->out_span = c->spans ? &c->spans[c->n_inputs] : NULL;
   tn_status s = TN_ERR_INTERNAL;
   if (fill_call(&h->signature, c, call)) {
     mutex_lock(&h->lock);
@@ -149,6 +153,12 @@ tn_array tn_call_in(const tn_call *call, size_t i) {
 tn_array tn_call_out(const tn_call *call, size_t i) {
   return call && i < call->n_out ? call->out[i] : (tn_array){0};
 }
+
+const tn_span *host_function_in_span(const tn_call *call, size_t i) {
+  return call->in_spans ? &call->in_spans[i] : NULL;
+}
+
+const tn_span *host_function_out_span(const tn_call *call) { return call->out_span; }
 
 void tn_call_fail(tn_call *call, const char *text) {
   if (call && text) snprintf(call->text, sizeof call->text, "%s", text);

@@ -36,6 +36,8 @@ typedef struct host_function {
   void (*destroy)(void *user);                 /* of `user`; NULL: none */
   void *user;                                  /* payload of `run` */
   mutex lock;                                  /* held during a call: one at a time */
+  const char *what;                            /* of executable_host_facts; not owned */
+  bool takes_spans; /* its inputs, and its only output, as host_function_in_span tells */
   host_signature signature;
 } host_function;
 
@@ -47,6 +49,11 @@ tn_status host_function_open(tn_context *c, const tn_custom_desc *desc, size_t n
 
 host_function *host_function_retain(host_function *h);
 void host_function_release(host_function *h); /* NULL is allowed */
+
+/** The memory of an input or of the only output of a function that takes spans, where the array's
+    data is NULL: the host does not see it. */
+const tn_span *host_function_in_span(const tn_call *call, size_t i);
+const tn_span *host_function_out_span(const tn_call *call);
 
 /** Calls the function as a step of an executable, one call at a time. */
 tn_status host_function_call(host_function *h, const executable_call *c, tn_failure *failure);

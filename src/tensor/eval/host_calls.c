@@ -24,10 +24,21 @@ static int by_uid(const void *a, const void *b) {
   return (x->uid > y->uid) - (x->uid < y->uid);
 }
 
+static const listed_function *find(const function_list *l, int64_t uid) {
+  const listed_function key = {uid, NULL};
+  return bsearch(&key, l->at, l->n, sizeof key, by_uid);
+}
+
+static executable_host_facts facts_of_listed(void *user, int64_t uid) {
+  const listed_function *found = find(user, uid);
+  if (!found) return (executable_host_facts){"a host function", 0};
+  const host_function *h = found->host;
+  return (executable_host_facts){h->what, h->takes_spans ? h->signature.n_in : 0};
+}
+
 static tn_status call_listed(void *user, const executable_call *c, tn_failure *failure) {
   const function_list *l = user;
-  const listed_function key = {c->uid, NULL};
-  const listed_function *found = bsearch(&key, l->at, l->n, sizeof key, by_uid);
+  const listed_function *found = find(l, c->uid);
   if (!found)
     return tn_fail(failure, TN_ERR_INTERNAL, "no custom operation %lld", (long long)c->uid);
   callback k;
@@ -58,6 +69,6 @@ tn_status host_calls_of_graph(tn_context *c, const node_list *order, const int64
       l->at[l->n++].host = host_function_retain(graph_input_of(c, order->at[i])->host_function);
     }
   qsort(l->at, l->n, sizeof *l->at, by_uid);
-  *out = (executable_host){call_listed, release_list, l};
+  *out = (executable_host){call_listed, release_list, l, facts_of_listed};
   return TN_OK;
 }

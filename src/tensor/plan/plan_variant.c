@@ -101,7 +101,8 @@ static void compile_executable(variant_builder *j) {
   variant_progress progress = {.caller = &c->progress,
                                .background = j->request->background,
                                .before = j->constants.n_kernels};
-  r.host = (executable_host){t->host.call, NULL, t->host.user}; /* the plan keeps it */
+  r.host = t->host;
+  r.host.release = NULL; /* the plan keeps it */
   r.explanation = j->explanation;
   r.kernels = j->request->kernels;
   size_t n_tuned = 0;
