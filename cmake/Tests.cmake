@@ -106,12 +106,12 @@ add_library(tenon_test_support STATIC EXCLUDE_FROM_ALL ${found})
 target_include_directories(tenon_test_support PUBLIC tests)
 target_link_libraries(tenon_test_support PUBLIC tenon_internal PRIVATE tenon_warnings)
 
-# Stand-ins for CUDA's driver, NVRTC and cuBLAS, whose kernels are compiled for the processor, in a folder of
+# Stand-ins for CUDA's driver, NVRTC, cuBLAS and NCCL, whose kernels are compiled for the processor, in a folder of
 # their own, which tests put in LD_LIBRARY_PATH. Their fibres are not made for sanitizers.
 if(NOT TENON_SANITIZE)
   set(cuda_stand_ins "${PROJECT_BINARY_DIR}/tests/cuda")
-  set(cuda_environment "LD_LIBRARY_PATH=${cuda_stand_ins}" "TENON_NVRTC=" "TENON_CUBLAS=")
-  foreach(name driver nvrtc cublas)
+  set(cuda_environment "LD_LIBRARY_PATH=${cuda_stand_ins}" "TENON_NVRTC=" "TENON_CUBLAS=" "TENON_NCCL=")
+  foreach(name driver nvrtc cublas nccl)
     add_library(stand_in_${name} SHARED tests/cuda/${name}.c)
     set_target_properties(stand_in_${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${cuda_stand_ins}")
     target_compile_definitions(stand_in_${name} PRIVATE _GNU_SOURCE
@@ -124,6 +124,8 @@ if(NOT TENON_SANITIZE)
   set_target_properties(stand_in_nvrtc PROPERTIES OUTPUT_NAME nvrtc SOVERSION 12)
   set_target_properties(stand_in_cublas PROPERTIES OUTPUT_NAME cublas SOVERSION 12)
   target_link_libraries(stand_in_cublas PRIVATE stand_in_driver)
+  set_target_properties(stand_in_nccl PROPERTIES OUTPUT_NAME nccl SOVERSION 2)
+  target_link_libraries(stand_in_nccl PRIVATE stand_in_driver)
 endif()
 
 # Unit tests link the static archive of internals; `api` tests the shared library's exports.
@@ -314,7 +316,7 @@ add_executable(group_processes tests/group/processes.c)
 set_target_properties(group_processes PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
 target_compile_definitions(group_processes PRIVATE _POSIX_C_SOURCE=200809L)
-target_link_libraries(group_processes PRIVATE tenon::tenon tenon_warnings m)
+target_link_libraries(group_processes PRIVATE tenon::tenon tenon_warnings m ${CMAKE_DL_LIBS})
 
 file(GLOB found CONFIGURE_DEPENDS tests/*/test_*.sh tests/*/test_*.py tests/*/*/test_*.py)
 foreach(script IN LISTS found)

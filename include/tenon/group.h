@@ -1,8 +1,9 @@
 /* Groups of processes that compute together: each process builds the same graph for its part of the
    data, and collectives exchange tensors between them. Data-parallel training sums gradients with
-   tn_group_all_reduce; a product whose columns are divided joins them with tn_group_all_gather. An
-   engine carries the data: "MPI" opens Open MPI (libmpi.so.40) at run time, and is started by
-   mpirun -n 4 ./program. "Several processes" in docs/library.md has an example. */
+   tn_group_all_reduce; a product whose columns are divided joins them with tn_group_all_gather.
+   Open MPI (libmpi.so.40, opened at run time) starts the processes, by mpirun -n 4 ./program, and
+   carries data in the host's memory; NCCL (libnccl.so.2) carries data on devices of CUDA. "Several
+   processes" in docs/library.md has an example. */
 #ifndef TENON_GROUP_H
 #define TENON_GROUP_H
 
@@ -21,8 +22,11 @@ extern "C" {
 typedef struct tn_group tn_group;
 
 typedef struct tn_group_desc {
-  size_t size;        /**< sizeof(tn_group_desc) */
-  const char *engine; /**< "MPI"; NULL: the same */
+  size_t size; /**< sizeof(tn_group_desc) */
+  /** "MPI": all data goes through the host's memory; "NCCL": data on the context's device, which is
+      CUDA's, goes from device to device; NULL: NCCL where all processes can use it, else MPI, and
+      the logger is told why. The same in all processes. */
+  const char *engine;
   /** Time that a collective waits for the other processes, in seconds, for each 4 MiB of it; after
       that it fails with TN_ERR_TIMEOUT, and the group is lost; 0: 60 */
   double timeout;
@@ -32,10 +36,11 @@ typedef struct tn_group_desc {
   { sizeof(tn_group_desc), NULL, 0 }
 
 /** Opens the group of all processes that were started together; NULL: the usual descriptor. A
-    program that has not initialised the engine gets that done, and ended with its last group, after
-    which no other can be opened. Free it with tn_group_free; tn_close frees it too. TN_ERR_DEVICE
-    where the engine is missing (its text says how to get it) or does not start, TN_ERR_ARGUMENT for
-    another engine. */
+    program that has not initialised MPI gets that done, and ended with its last group, after which
+    no other can be opened. All processes open it, and wait for each other. Free it with
+   tn_group_free; tn_close frees it too. TN_ERR_DEVICE where Open MPI, or NCCL that was named, is
+   missing (its text says how to get it), does not start, or does not serve all processes;
+   TN_ERR_TIMEOUT where a process does not come; TN_ERR_ARGUMENT for another engine. */
 TN_API tn_status tn_group_open(tn_context *context, const tn_group_desc *desc, tn_group **group);
 
 /** Frees the caller's group; graphs and plans with its collectives keep what they need. */
@@ -47,9 +52,9 @@ TN_API int64_t tn_group_rank(const tn_group *group);
 
 /* Collectives are operations of the graph. All processes run the same ones in the same order with
    tensors of equal types and shapes; each is compared before it runs, and the group is lost where
-   they differ (TN_ERR_ARGUMENT), or where a process does not come (TN_ERR_TIMEOUT). They run on
-   the host, cannot stand in the body of tn_scan, and run in the order of the plan's steps, which is
-   the same for equal graphs. */
+   they differ (TN_ERR_ARGUMENT), where a process does not come (TN_ERR_TIMEOUT), or where an engine
+   fails (TN_ERR_DEVICE). The host waits for them, they cannot stand in the body of tn_scan, and run
+   in the order of the plan's steps, which is the same for equal graphs. */
 
 /** Combines x elementwise over all processes; each gets the result, with x's shape and type. Sums
     and products of f16 and bf16 are computed in f32 and rounded once; the order of sums is the

@@ -290,7 +290,7 @@ class CommandLine(Case):
         self.assertEqual(set(re.findall(r"\b[A-Z]+_[A-Z_]+\b", tenon("help").stdout)),
                          {"TENON_DEVICE", "TENON_BACKEND", "TENON_THREADS", "TENON_PAIR", "TENON_CPU",
                           "TENON_MATH", "TENON_DUMP", "TENON_CC", "TENON_LLVM", "TENON_NVRTC",
-                          "TENON_VENDOR", "TENON_OPENBLAS", "TENON_CUBLAS",
+                          "TENON_VENDOR", "TENON_OPENBLAS", "TENON_CUBLAS", "TENON_NCCL",
                           "TENON_CACHE", "TENON_TUNED", "TENON_MEMORY", "TENON_COMPILE_SECONDS",
                           "LD_LIBRARY_PATH", "XDG_CACHE_HOME",
                           "NO_COLOR"})

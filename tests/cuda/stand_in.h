@@ -6,6 +6,9 @@
    STAND_IN_FAIL         CALL:STATUS or CALL:STATUS:N, as "cuLaunchKernel:701": the call fails, the
                          N-th one and later ones; "kernel" is the run of a kernel, and loses the
                          device
+   STAND_IN_NCCL         CALL:RESULT, as "ncclAllReduce:2": a function of NCCL fails; "later:6": the
+                         communicator tells of a failure after a collective was started; "skip:1":
+                         collectives are left out here, so that other processes wait
    STAND_IN_SOURCES      folder in which NVRTC leaves each source that it compiles */
 #ifndef TENON_TESTS_CUDA_STAND_IN_H
 #define TENON_TESTS_CUDA_STAND_IN_H
@@ -34,6 +37,9 @@ cuda_status stand_in_call(cuda_stream stream, void (*call)(const void *arguments
 
 /** The number of products that cuBLAS computed. A function of libcublas.so. */
 int stand_in_products(void);
+
+/** The number of collectives that NCCL was handed. A function of libnccl.so. */
+int stand_in_collectives(void);
 
 /** The number of calls of NVRTC's nvrtcCompileProgram. A function of libnvrtc.so. */
 int stand_in_compilations(void);

@@ -1,7 +1,11 @@
 /* One of several processes that test_group.py starts by mpirun: runs the case that its argument
    names, and tells by its exit status and output what it saw.
 
-     group_processes collectives | products | training | differ | shapes | dies | refuses */
+     group_processes collectives | few | products | training | differ | shapes | dies | refuses |
+   engine
+
+   GROUP_ENGINE names the group's engine, GROUP_TIMEOUT its time limit. */
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -10,12 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/tenon.h>
+#include <tenon/unstable/explain.h>
 #include <time.h>
 #include <unistd.h>
 
 static tn_context *tn;
 static tn_group *group;
 static int64_t rank, size;
+static char line_of_engine[1024];
 
 static atomic_llong bytes_in_use;
 
@@ -154,6 +160,19 @@ static void collectives(void) {
   }
   for (size_t i = 9; i < sizeof types / sizeof *types; i++) extremes(types[i]);
   reductions(TN_F32, TN_REDUCTION_ADD, 250000); /* in pieces */
+  reductions(TN_F32, TN_REDUCTION_ADD, 0);
+}
+
+/** Each kind of collective, of types that engines see in other ways. */
+static void few(void) {
+  static const tn_dtype types[] = {TN_BOOL, TN_I32, TN_BF16, TN_F64};
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    for (int r = TN_REDUCTION_ADD; r <= TN_REDUCTION_MAX; r++)
+      reductions(types[i], (tn_reduction)r, 5);
+    gathers(types[i]);
+  }
+  extremes(TN_F32);
+  reductions(TN_F32, TN_REDUCTION_ADD, 250000); /* above the bytes of a piece */
   reductions(TN_F32, TN_REDUCTION_ADD, 0);
 }
 
@@ -321,18 +340,76 @@ static void refuses(void) {
   check(got[11] == (float)size, "the second group's sum is wrong");
 }
 
+/** One process's tensor is on the CPU, and the others' on the context's device. */
+static void moved(void) {
+  tn_scope_begin(tn);
+  tn_tensor *x = tn_full(tn, tn_shape(2, 3), TN_F32, (double)rank);
+  if (rank == size - 1) x = tn_to(x, "CPU");
+  tn_tensor *y = tn_group_all_gather(group, x, 1);
+  float got[2 * 3 * 8];
+  ok(tn_read(y, TN_F32, got, (size_t)size * 6 * sizeof *got), "gathering a tensor on the CPU");
+  for (int64_t i = 0; i < 6 * size; i++)
+    check(got[i] == (float)(i / 3 % size), "an element from another device is wrong");
+  ok(tn_scope_end(tn), "moved");
+}
+
+/** Tells by what collectives go: as the logger and an explanation say, and how many NCCL got. */
+static void engine(void) {
+  union {
+    void *symbol;
+    int (*count)(void);
+  } nccl = {NULL};
+  void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
+  if (library) nccl.symbol = dlsym(library, "stand_in_collectives");
+  tn_explanation *x = NULL;
+  tn_explained_step step = {.size = sizeof step};
+  tn_plan *plan = NULL;
+  tn_tensor *sum = tn_group_all_reduce(
+      group, tn_add(tn_input(tn, "x", tn_shape(4), TN_F32), tn_num(tn, 1)), TN_REDUCTION_ADD);
+  ok(tn_explain(tn, false, &x), "asking for an explanation");
+  ok(tn_plan_compile(tn, &sum, 1, NULL, &plan), "compiling a sum");
+  for (size_t i = 0; tn_explanation_step(x, i, &step) == TN_OK; i++)
+    if (step.kernel < 0) printf("process %" PRId64 " explains: %s\n", rank, step.what);
+  tn_explanation_free(x);
+  tn_plan_free(plan);
+  tn_status s = sum_of(4);
+  if (s == TN_OK) moved();
+  printf("process %" PRId64 " logs: %s\n", rank, line_of_engine);
+  if (s != TN_OK) printf("process %" PRId64 " fails: %s\n", rank, tn_message(tn));
+  printf("process %" PRId64 ": %d by NCCL\n", rank, nccl.symbol ? nccl.count() : 0);
+  if (s == TN_OK) return;
+  check(sum_of(4) == s, "a lost group goes on");
+  fflush(stdout);
+  _exit(0);
+}
+
+static void take_line(void *user, tn_log_level level, const char *text) {
+  (void)user, (void)level;
+  if (!strncmp(text, "collectives of", 14))
+    snprintf(line_of_engine, sizeof line_of_engine, "%s", text);
+}
+
 int main(int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run)(void);
-  } cases[] = {{"collectives", collectives}, {"products", products}, {"training", training},
-               {"differ", differ},           {"shapes", shapes},     {"dies", dies},
-               {"refuses", refuses}};
+  } cases[] = {{"collectives", collectives},
+               {"few", few},
+               {"products", products},
+               {"training", training},
+               {"differ", differ},
+               {"shapes", shapes},
+               {"dies", dies},
+               {"refuses", refuses},
+               {"engine", engine}};
   tn_open_desc open = TN_OPEN_DESC_INIT;
+  open.logger = (tn_logger){take_line, NULL, NULL};
   open.allocator = (tn_allocator){counted_alloc, counted_release, NULL, NULL};
   tn = tn_open(&open);
   tn_group_desc desc = TN_GROUP_DESC_INIT;
   if (argc > 1 && !strcmp(argv[1], "dies")) desc.timeout = 4;
+  if (getenv("GROUP_TIMEOUT")) desc.timeout = atof(getenv("GROUP_TIMEOUT"));
+  desc.engine = getenv("GROUP_ENGINE");
   ok(tn_group_open(tn, &desc, &group), "opening the group");
   rank = tn_group_rank(group);
   size = tn_group_size(group);

@@ -46,7 +46,7 @@ typedef struct tn_explained_step {
   const char *name;
   int64_t kernel;   /**< number of its kernel; -1: none */
   const char *what; /**< kind of a step without a kernel: "a host function", "a copy between
-                       devices", or a loop of steps */
+                       devices", "a collective by NCCL" or MPI, or a loop of steps */
   const tn_explained_value *values;
   size_t n_values;
   const size_t *reads; /**< earlier steps whose results it reads, each once */

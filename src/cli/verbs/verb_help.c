@@ -76,6 +76,7 @@ static void print_command_help(void) {
             "CUDA (cuBLAS), off for the CPU (OpenBLAS)");
   print_row("TENON_OPENBLAS", "file of OpenBLAS; default: libopenblas.so.0");
   print_row("TENON_CUBLAS", "file of cuBLAS; default: found as NVRTC is");
+  print_row("TENON_NCCL", "file of NCCL, for groups of processes; default: found as NVRTC is");
   print_row("PATH", "folders in which compilers are found");
   print_row("NO_COLOR, TERM", "NO_COLOR or TERM=dumb disables colours");
 }

@@ -1,7 +1,9 @@
-/* Implements the collectives of a group as custom operations on host memory. Those along an axis
-   work on an array whose first axis counts processes; movements of the graph bring it to its
-   place. */
+/* Implements the collectives of a group as custom operations on arrays where they lie. Those along
+   an axis work on an array whose first axis counts processes; movements of the graph bring it to
+   its place. */
+#include "tensor/api/custom_op.h"
 #include "tensor/context/call.h"
+#include "tensor/context/host_function.h"
 #include "tensor/context/symbolic_dims.h"
 #include "tensor/group/group.h"
 #include "tensor/ops/expressions.h"
@@ -41,9 +43,10 @@ static tn_status run_collective(void *user, tn_call *call) {
   tn_array in = tn_call_in(call, 0), out = tn_call_out(call, 0);
   bool gathers = op->what.kind == COLLECTIVE_ALL_GATHER;
   diag d = {0};
-  tn_status s =
-      group_run(op->group, &op->what, &in.type, element_count(gathers ? &in.type : &out.type),
-                in.data, out.data, op->name, &d);
+  const collective_array from = {in.data, host_function_in_span(call, 0)},
+                         to = {out.data, host_function_out_span(call)};
+  tn_status s = group_run(op->group, &op->what, &in.type,
+                          element_count(gathers ? &in.type : &out.type), from, to, op->name, &d);
   if (s != TN_OK) tn_call_fail(call, d.text);
   return s;
 }
@@ -70,6 +73,13 @@ static tn_tensor *refuse(tn_tensor *x, const char *function, tn_status s, const 
   return t;
 }
 
+/** The way of a collective of x, for explanations: this process's part of what decides it. */
+static const char *way_of(const tn_group *g, const tn_tensor *x) {
+  const char *device = tn_device_of(x);
+  bool is_direct = g->device.engine && device && !strcmp(device, g->context->device->name);
+  return is_direct ? "a collective by NCCL" : "a collective by MPI, through host memory";
+}
+
 static tn_tensor *make_op(tn_group *g, tn_tensor *x, const collective *what, tn_type type) {
   collective_op *op = mem_calloc(&g->context->mem, 1, sizeof *op);
   if (!op) return refuse(x, kind_name(what->kind), TN_ERR_MEMORY, "out of memory");
@@ -81,9 +91,7 @@ static tn_tensor *make_op(tn_group *g, tn_tensor *x, const collective *what, tn_
   desc.run = run_collective;
   desc.user = op;
   desc.destroy = destroy_collective;
-  tn_tensor *out = NULL;
-  tn_custom(g->context, &desc, &x, 1, &type, &out, 1);
-  return out;
+  return custom_op_of_spans(g->context, &desc, way_of(g, x), x, &type);
 }
 
 /** The text of what is wrong with a group and a reduction; NULL: nothing. */

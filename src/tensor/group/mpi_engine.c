@@ -90,7 +90,7 @@ static tn_status open_communicator(mpi_group *g, int *rank, int *size, diag *d) 
   return s;
 }
 
-static tn_status mpi_open(const mem *m, void **state, int64_t *rank, int64_t *size, diag *d) {
+tn_status mpi_open(const mem *m, void **state, int64_t *rank, int64_t *size, diag *d) {
   int of[2] = {0, 0};
   mpi_group *g = mem_calloc(m, 1, sizeof *g);
   if (!g) return diag_set(d, TN_ERR_MEMORY, "out of memory");
@@ -182,4 +182,4 @@ static tn_status mpi_is_done(void *state, bool *done, diag *d) {
   return s;
 }
 
-const group_engine mpi_engine = {"MPI", mpi_open, mpi_close, mpi_start, mpi_is_done};
+const group_engine mpi_engine = {"MPI", mpi_close, mpi_start, mpi_is_done, NULL};
