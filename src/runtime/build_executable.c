@@ -444,6 +444,7 @@ static schedule_target schedule_target_for(const device_target *t) {
                            .arguments = t->target.arguments,
                            .scratch = t->target.scratch,
                            .rows = target_rows(&t->target),
+                           .teams = t->target.team_workers > 0,
                            .hardware = t->target.hardware};
 }
 

@@ -11,10 +11,11 @@
 /* Lists all fields by position: a new field is a warning (-Wmissing-field-initializers), and
    belongs in the key too if the schedule depends on it. Fields of the device are in the target's
    key. */
-_Static_assert(sizeof((schedule_request){
-                   0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0, {0}}, {0, 0, 0}, {0, 0}, {0, 0, 0}, 0, 0}) ==
-                   sizeof(schedule_request),
-               "");
+_Static_assert(
+    sizeof((schedule_request){
+        0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, {0}}, {0, 0, 0}, {0, 0}, {0, 0, 0}, 0, 0}) ==
+        sizeof(schedule_request),
+    "");
 
 static node_list sort_request_nodes(arena *a, const executable_request *r) {
   node_list all = {0};

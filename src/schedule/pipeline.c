@@ -90,6 +90,7 @@ static machine machine_of(const schedule_target *t) {
                    .cache = {(double)h.l1_bytes, (double)h.l2_bytes},
                    .shared = (double)h.l3_bytes,
                    .vector = (double)t->vector,
+                   .teams = t->teams,
                    .warp_tiles = has_warp_tiles(t)};
 }
 

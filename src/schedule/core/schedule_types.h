@@ -162,6 +162,7 @@ typedef struct schedule_target {
   size_t arguments; /* most buffers of a kernel; 0: any number */
   uint64_t scratch; /* most bytes of scratch arrays of a kernel; 0: any number */
   uint32_t rows;    /* a bit for each TENSOR_ROW that is an instruction */
+  bool teams;       /* teams of workers compute a kernel */
   tn_hardware hardware;
 } schedule_target;
 

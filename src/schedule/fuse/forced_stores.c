@@ -185,7 +185,8 @@ static void store_costly_operands(forcing *f) {
           from && (joined[from->position] || all[from->position].n >= MACHINE_COMBINED_ELEMENTS);
       double times = from ? times_read(r, from) : 0;
       bool is_converted = from && widens_halves(from) && times > MACHINE_CONVERTED_REUSE_LEAST;
-      bool is_packed = from && is_elementwise(from) && multiplies_for_warps(f, r);
+      bool is_packed = from && is_elementwise(from) && !tensor_row_of((op)from->tensor->op) &&
+                       multiplies_for_warps(f, r);
       if (is_converted || (is_costly && times > MACHINE_OPERAND_REUSE_LEAST)) force_store(from);
       if (is_packed) from->memory.wish = WISH_KEPT;
     }

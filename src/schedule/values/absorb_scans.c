@@ -2,24 +2,21 @@
    memory. That holds where updates at distinct places read the scan at their own coordinates, by
    values of one reader each, and nothing else reads it: the kernel has a nest of its own for these
    updates, in whose loop over the scan's axis the FOLD emits one element each. Where that loop is
-   not fused with the FOLD's, the elements of a row lie in scratch memory: rows are bounded. */
+   not fused with the FOLD's, the elements of a row lie in scratch memory: rows are bounded. In
+   kernels for teams each worker would run the FOLD of a row for the few elements that it updates.
+ */
 #include "schedule/values/absorb_scans.h"
 
 #include "ir/core/binder.h"
 #include "ir/transform/substitute.h"
 
-enum { MOST_ELEMENTS = 4096 }; /* of a row: 32 KiB of scratch memory at most */
+enum { SCRATCH_SHARE = 4 }; /* a row's elements take that part of a kernel's scratch memory */
 
 /** The axis of a scan. */
 static size_t scan_axis(const value *scan) {
   size_t axis = 0;
   while (!(scan->updates->along >> axis & 1)) axis++;
   return axis;
-}
-
-static bool is_element_scan(const value *v) {
-  return v && v->updates && v->updates->is_scan && !v->updates->classes && v->body &&
-         v->dims[scan_axis(v)]->hi <= MOST_ELEMENTS;
 }
 
 /** True if an element is read at the coordinates of the value that reads it. */
@@ -32,6 +29,7 @@ static bool is_at_own_coordinates(const value *v, const node *read) {
 
 typedef struct absorbing {
   ir *g;
+  const machine *machine;
   values *all;
   map readers;  /* tensor → its only reader; NULL: several, or it is needed as an array */
   map carriers; /* tensors of scans, and of values that read one, each of one reader */
@@ -49,6 +47,17 @@ static void find_readers(absorbing *s, const normalised *in) {
     for (size_t k = 0; k < v->inputs.arrays.n; k++) note_reader(s, v->inputs.arrays.at[k], NULL);
   }
   for (size_t i = 0; i < in->n_roots; i++) note_reader(s, in->roots[i], NULL);
+}
+
+/** True for a scan without classes, of rows that fit into scratch memory, and not of other scans.
+ */
+static bool is_short_scan(const absorbing *s, const value *v) {
+  if (!v->updates || !v->updates->is_scan || v->updates->classes || v->memory.stores.n)
+    return false;
+  for (size_t i = 0; i < v->inputs.tensors.n; i++)
+    if (map_has(&s->carriers, v->inputs.tensors.at[i])) return false;
+  double bytes = (double)v->dims[scan_axis(v)]->hi * (double)dtype_bytes((dtype)v->body->dtype);
+  return bytes * SCRATCH_SHARE <= s->machine->scratch;
 }
 
 /** True if a value is an expression, which is computed where it is read. */
@@ -72,7 +81,7 @@ static bool reads_carriers(const absorbing *s, const value *v) {
 static void find_carriers(absorbing *s) {
   for (size_t i = 0; i < s->all->at.n; i++) {
     const value *v = s->all->at.at[i];
-    bool carries = is_element_scan(v) || (is_plain(v) && reads_carriers(s, v));
+    bool carries = is_short_scan(s, v) || (is_plain(v) && reads_carriers(s, v));
     if (carries && map_get(&s->readers, v->tensor))
       map_set(ir_scratch(s->g), &s->carriers, v->tensor, NULL);
   }
@@ -106,32 +115,60 @@ static const node *scanned_element(ir *g, const value *scan, const node *const a
   return index_make(g, t, fold, 1, 1, &at[axis]);
 }
 
-/** The expression of an element of a scan, which is no array then, or of a value that reads one. */
-static const node *carried_element(ir *g, value *v, const node *read) {
-  v->memory.is_never_inlined = false;
+/** The expression of an element of a scan, or of a value that reads one. */
+static const node *carried_element(ir *g, const value *v, const node *read) {
   if (v->updates) return scanned_element(g, v, read->src + 1);
   map with = value_coords_at(ir_arena(g), v, read);
   return subst_ranges(g, v->body, &with);
 }
 
-/** Replaces the elements that v reads of carriers until it computes their scans. */
-static void absorb_into(const absorbing *s, value *v) {
-  for (bool changes = reads_carriers(s, v); changes;) {
-    map with = {0};
-    for (size_t i = 0; i < v->inputs.elements.n; i++) {
-      const node *read = v->inputs.elements.at[i];
-      if (map_has(&s->carriers, read->src[0]))
-        map_set(ir_scratch(s->g), &with, read,
-                (void *)carried_element(s->g, map_get(&s->all->of, read->src[0]), read));
-    }
-    changes = with.n;
-    if (changes) value_set_body(s->g, s->all, v, subst(s->g, v->body, &with));
+/** Replaces the elements that v reads of carriers, which are added to a list; false: there are
+ * none.
+ */
+static bool replace_elements(const absorbing *s, value *v, value_list *replaced) {
+  map with = {0};
+  for (size_t i = 0; i < v->inputs.elements.n; i++) {
+    const node *read = v->inputs.elements.at[i];
+    if (!map_has(&s->carriers, read->src[0])) continue;
+    value *from = map_get(&s->all->of, read->src[0]);
+    vec_push(ir_scratch(s->g), replaced, from);
+    map_set(ir_scratch(s->g), &with, read, (void *)carried_element(s->g, from, read));
   }
+  if (with.n) value_set_body(s->g, s->all, v, subst(s->g, v->body, &with));
+  return with.n;
 }
 
-void absorb_scans(ir *g, const normalised *in, values *v) {
+static bool reads(const value *v, const node *tensor) {
+  for (size_t i = 0; i < v->inputs.tensors.n; i++)
+    if (v->inputs.tensors.at[i] == tensor) return true;
+  return false;
+}
+
+/** Makes v compute the scans that it reads, which are no arrays then; not those of the array that
+   it changes, of which it would read elements that it has written. */
+static void absorb_into(const absorbing *s, value *v) {
+  const node *body = v->body, *old = v->tensor->src[0];
+  bool reads_old = reads(v, old);
+  value_list replaced = {0};
+  if (!reads_carriers(s, v)) return;
+  while (replace_elements(s, v, &replaced)) continue;
+  if (!reads_old && reads(v, old)) {
+    value_set_body(s->g, s->all, v, body);
+    return;
+  }
+  for (size_t i = 0; i < replaced.n; i++) replaced.at[i]->memory.is_never_inlined = false;
+}
+
+static bool has_teams(const machine *m) {
+  bool any = m->teams;
+  for (size_t i = 0; i < m->n_more; i++) any |= m->more[i].teams;
+  return any;
+}
+
+void absorb_scans(ir *g, const machine *m, const normalised *in, values *v) {
+  if (has_teams(m)) return;
   arena_mark here = arena_save(ir_scratch(g));
-  absorbing s = {.g = g, .all = v};
+  absorbing s = {.g = g, .machine = m, .all = v};
   find_readers(&s, in);
   find_carriers(&s);
   for (size_t i = 0; i < v->at.n; i++)

@@ -418,7 +418,7 @@ void values_build(ir *g, int math, const machine *m, const joins_policy *p, norm
         .g = g, .a = ir_arena(g), .work = work, .math = math, .policy = p, .in = in, .out = out};
     find_tensors(&r);
     for (size_t i = 0; i < r.tensors.n; i++) add_tensor_value(&r, r.tensors.at[i]);
-    absorb_scans(g, in, out);
+    if (m) absorb_scans(g, m, in, out);
     add_required_stores(&r);
     drop_unread(&r);
     rewrite_sums(&r, m);

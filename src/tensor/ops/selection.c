@@ -46,8 +46,9 @@ static blocks blocks_of(builder *b, const node *mask) {
   mask = shape_pad(b, mask, 0, zero, rest, ir_const_bits(g, DT_BOOL, 0));
   k.rows = shape_reshape(b, mask, &s);
   const node *own = row_counts(b, k.rows, t), *ends = running_sums(b, own, t, 0);
-  const node *last = ix_add_const(g, k.count, -1);
-  k.starts = ex_binary(b, OP_SUB, ends, own);
+  const node *last = ix_add_const(g, k.count, -1), *one = ix_const(g, 1);
+  const node *before = shape_pad(b, ends, 0, one, zero, ir_const_bits(g, t, 0));
+  k.starts = shape_slice(b, before, 0, zero, k.count, 1);
   k.all = ir_item(g, ends, &last, 0, n);
   return k;
 }
