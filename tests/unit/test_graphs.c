@@ -4,6 +4,7 @@
 #include "../backend/ref.c"
 #include "support/tensor_check.h"
 
+#include <tenon/unstable/queue.h>
 #include <tenon/unstable/schedule.h>
 
 enum { N = 6, TRIPS = 5 };
@@ -111,6 +112,26 @@ static void changes_are_told(void **state) {
   check_run(b, N, 3);
   assert_int_equal(ref_sets, sets);
   assert_int_equal(ref_runs, N);
+}
+
+/** Memory that is freed may come again under the same handle, so all works are set anew. */
+static void works_are_set_after_memory_was_freed(void **state) {
+  tn_context *c = *state;
+  tn_binding *b = bind_sums(c, N), *other = bind_sums(c, 2 * N);
+  float x[2 * N] = {0};
+  tn_device *device;
+  tn_failure f;
+  assert_int_equal(tn_device_open(c, "REF", &device, &f), TN_OK);
+  for (int i = 0; i < 3; i++) check_run(b, N, 2);
+  assert_int_equal(ref_sets, 0);
+  check_bound(other, tn_binding_input(other, "x", tn_shape(2 * N), TN_F32, x, sizeof x));
+  check_bound(other, tn_binding_run(other));
+  tn_binding_free(other);
+  tn_device_trim(device, 0);
+  check_run(b, N, 3);
+  assert_int_equal(ref_sets, 3);
+  check_run(b, N, 4);
+  assert_int_equal(ref_sets, 3);
 }
 
 static void sum_body(void *user, tn_tensor *index, tn_tensor *const state[], tn_tensor *const x[],
@@ -296,6 +317,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(the_second_run_makes_a_graph),
       TEST(changes_are_told),
+      TEST(works_are_set_after_memory_was_freed),
       TEST(trips_of_loops_are_runs),
       TEST(a_graph_that_is_not_made_is_a_list),
       TEST(a_graph_that_is_not_changed_is_a_list),

@@ -62,9 +62,12 @@ static void add_cached(caching_allocator *b, block *k) {
 
 static void free_block(caching_allocator *b, block *k) {
   timeline_points_clear(&k->uses, b->mem);
+  b->freed++;
   b->backend->free(b->device, k->memory, k->bytes);
   mem_free(b->mem, k, sizeof *k);
 }
+
+uint64_t caching_allocator_freed(const caching_allocator *b) { return b->freed; }
 
 /** The block of a size class to reuse, the most recently used one of the best kind; NULL if there
     is none. Under the lock. */

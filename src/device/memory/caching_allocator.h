@@ -35,6 +35,7 @@ struct caching_allocator {
   mutex lock;
   block_list all, of_size[ALLOCATOR_SIZE_CLASSES]; /* cached blocks */
   uint64_t cached, budget;                         /* bytes */
+  _Atomic uint64_t freed;
 };
 
 void caching_allocator_init(caching_allocator *b, const mem *m, const tn_backend *backend,
@@ -54,6 +55,9 @@ tn_status caching_allocator_alloc(caching_allocator *b, uint64_t bytes, const tn
 /** Caches a block with its uses, and frees the least recently used ones beyond the budget. NULL is
     allowed. */
 void caching_allocator_release(caching_allocator *b, block *k);
+
+/** Blocks given back to the backend so far, whose handles may come again. */
+uint64_t caching_allocator_freed(const caching_allocator *b);
 
 /** Sets the most bytes that may be cached, at once. At first 1 GiB. */
 void caching_allocator_set_budget(caching_allocator *b, uint64_t bytes);

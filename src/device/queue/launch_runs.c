@@ -1,21 +1,30 @@
 /* Finds runs of launches in command lists, and puts the commands for their graphs before them. */
 #include "device/queue/launch_runs.h"
 
+/** True for the launch of a library's function, which no graph takes. */
+static bool is_of_library(const command *k) {
+  return k->kind == COMMAND_EXEC && k->program->library;
+}
+
 bool command_list_find_launches(const tn_commands *c, size_t from, launch_run *run) {
   *run = (launch_run){.first = from};
   while (run->first < c->n && c->at[run->first].kind != COMMAND_EXEC) run->first++;
   for (size_t i = run->first; i < c->n; i++) {
     if (c->at[i].kind != COMMAND_EXEC && c->at[i].kind != COMMAND_BARRIER) break;
     if (c->at[i].kind != COMMAND_EXEC) continue;
+    if (run->n && is_of_library(&c->at[i])) break;
     run->end = i + 1;
     run->n++;
+    if (is_of_library(&c->at[i])) break;
   }
   if (!run->n) return false;
   work_graph *g = run->first ? c->at[run->first - 1].graph : NULL;
   if (!c->device->backend->graphs) {
     run->why = "its backend has no graphs";
+  } else if (is_of_library(&c->at[run->first])) {
+    run->why = "it is a call of a library";
   } else if (!g) {
-    run->why = "there is one kernel alone between what is no kernel of this queue";
+    run->why = "the kernel stands alone between other commands of its queue";
   } else {
     run->why = work_graph_why(g);
   }

@@ -4,10 +4,12 @@
 #include "device/queue/work_graph.h"
 
 #include "base/thread.h"
+#include "device/memory/caching_allocator.h"
 
 #include <string.h>
 
-/** A work as the graph has it, with copies of its launch. */
+/** A work as the graph has it, with copies of its launch. Buffers are told apart by the backend's
+    handles, and a handle that was freed may stand for other memory. */
 typedef struct kept_work {
   tn_work work;
   tn_launch launch;
@@ -24,6 +26,7 @@ struct work_graph {
   tn_failure failure;  /* why it could not be made or changed */
   tn_work *works;      /* of the run at hand */
   kept_work *kept;     /* that the handle has */
+  uint64_t freed;      /* blocks that the device's allocator had freed when they were kept */
   tn_work_edge *edges; /* a chain */
 };
 
@@ -107,6 +110,7 @@ static bool open_works(work_graph *g) {
 }
 
 static tn_status make(work_graph *g, tn_failure *f) {
+  g->freed = caching_allocator_freed(g->device->allocator);
   for (size_t i = 0; i < g->n; i++) {
     if (!open_kept(g, &g->kept[i], g->works[i].launch))
       return tn_fail(f, TN_ERR_MEMORY, "out of memory");
@@ -118,11 +122,13 @@ static tn_status make(work_graph *g, tn_failure *f) {
 
 static tn_status update(work_graph *g, tn_failure *f) {
   tn_status status = TN_OK;
+  uint64_t freed = caching_allocator_freed(g->device->allocator);
   for (size_t i = 0; i < g->n && !status; i++) {
-    if (is_same(&g->works[i], &g->kept[i].work)) continue;
+    if (freed == g->freed && is_same(&g->works[i], &g->kept[i].work)) continue;
     status = functions(g)->set(g->handle, i, &g->works[i], f);
     if (!status) keep_work(&g->kept[i], &g->works[i]);
   }
+  g->freed = freed;
   return status;
 }
 
