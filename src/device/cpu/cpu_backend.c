@@ -364,7 +364,7 @@ typedef struct program {
 static tn_status load_code(module *m, const tn_code *code, tn_failure *f) {
   diag d = {0};
   if (code->kind == TN_CODE_PRODUCT) {
-    tn_status status = openblas_open(m->cpu, f);
+    tn_status status = openblas_load(f);
     return status ? status : product_read(code, &m->product, f);
   }
   tn_status status = elf_load(&m->code, code->data, code->bytes, &m->cpu->mem, &d);

@@ -1,7 +1,7 @@
 /* Implements products by OpenBLAS, of which the declarations here are our own. Its own threads are
-   set to one for the process: the matrices of a batch, or else blocks of rows or columns of the
-   result, are calls of their own on the host's threads, whose number the context decides and which
-   spin between kernels. */
+   set to one for the process once a product is loaded: the matrices of a batch, or else blocks of
+   rows or columns of the result, are calls of their own on the host's threads, whose number the
+   context decides and which spin between kernels. */
 #include "device/cpu/openblas.h"
 
 #include "base/environment.h"
@@ -52,12 +52,16 @@ tn_status openblas_open(void *device, tn_failure *f) {
   (void)device;
   diag d = {0};
   pthread_mutex_lock(&openblas_process.lock);
-  bool was_open = openblas_process.is_open;
-  tn_status status = was_open ? TN_OK : find_library(&d);
-  if (!status && !was_open) openblas_process.api.set_num_threads(1);
+  tn_status status = openblas_process.is_open ? TN_OK : find_library(&d);
   openblas_process.is_open = !status;
   pthread_mutex_unlock(&openblas_process.lock);
   if (status) *f = d.failure;
+  return status;
+}
+
+tn_status openblas_load(tn_failure *f) {
+  tn_status status = openblas_open(NULL, f);
+  if (!status) openblas_process.api.set_num_threads(1);
   return status;
 }
 

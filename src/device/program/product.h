@@ -34,7 +34,7 @@ int64_t product_start(const tn_product *p, const tn_product_matrix *x, int64_t a
    are contiguous. */
 int64_t product_pitch(const tn_product_matrix *x, bool *is_transposed);
 
-/** Writes what a call of a library computes: "openblas: f32 256 × 320 of 256 × 192 and …". */
+/** Writes what a call of a library computes: "openblas: 1 product(s) of f32, …". */
 enum { PRODUCT_TEXT_BYTES = 320 };
 const char *product_text(const tn_product *p, const char *library, char text[PRODUCT_TEXT_BYTES]);
 
