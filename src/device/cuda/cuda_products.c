@@ -19,7 +19,9 @@ static tn_status open_library(void *device, tn_failure *f) {
 }
 
 static tn_status fail(const cuda_device *v, const char *call, cublas_status s, tn_failure *f) {
-  tn_status status = s == CUBLAS_ALLOCATION_FAILED ? TN_ERR_MEMORY : TN_ERR_DEVICE;
+  bool lacks_memory = s == CUBLAS_ALLOCATION_FAILED || s == CUBLAS_NOT_INITIALIZED;
+  bool is_loss = s == CUBLAS_EXECUTION_FAILED || s == CUBLAS_INTERNAL_ERROR;
+  tn_status status = is_loss ? TN_ERR_DEVICE : lacks_memory ? TN_ERR_MEMORY : TN_ERR_UNSUPPORTED;
   return tn_fail(f, status, "CUDA:%d (%s): cublas%s fails with status %d of cuBLAS", (int)v->index,
                  v->facts.name, call, (int)s);
 }
@@ -76,7 +78,10 @@ static tn_status find_handle(cuda_device *v, cuda_stream stream, cublas_handle *
     return fail(v, "Create", s, f);
   }
   s = v->blas.SetStream(*handle, stream);
-  return s ? fail(v, "SetStream", s, f) : TN_OK;
+  if (!s) return TN_OK;
+  v->blas.Destroy(*handle);
+  *handle = NULL;
+  return fail(v, "SetStream", s, f);
 }
 
 tn_status cuda_product_run(cuda_device *v, cuda_stream stream, cublas_handle *handle,
