@@ -320,13 +320,17 @@ static void the_background_may_be_struck(void **state) {
 /* Processes. */
 
 /** Runs the plan with ever other sizes, so that variants come in the foreground and the background,
-    until the process is killed. */
-static void run_for_ever(const char *cache) {
+    until the process is killed; writes a byte after the first run. A failure ends it. */
+static void run_for_ever(const char *cache, int says) {
   tn_open_desc d = TN_OPEN_DESC_INIT;
   late_plan p;
   d.cache_dir = cache;
   open_plan(&p, tn_open(&d), TN_VARIANTS_AUTO);
-  for (size_t i = 0;; i++) run_rightly(&p, 12 + i / 500 % 4, 1 + i % 10);
+  for (size_t i = 0;; i++) {
+    size_t n = 12 + i / 500 % 4, k = 1 + i % 10;
+    if (run(&p, n, k)) _exit(1);
+    if (!i && write(says, "", 1) != 1) _exit(2);
+  }
 }
 
 /** A process that is killed at any point leaves a folder that the next one runs with, and reads its
@@ -339,11 +343,19 @@ static void killed_processes_leave_files_that_serve(void **state) {
   arena_init(&a, &mem_system, &diag);
   const char *folder = temporary_folder(&a);
   for (int i = 0; i < KILLS; i++) {
+    int said[2], status;
+    assert_int_equal(pipe(said), 0);
     pid_t child = fork();
-    if (!child) run_for_ever(folder);
+    if (!child) run_for_ever(folder, said[1]);
+    assert_true(child > 0);
+    close(said[1]);
+    char byte;
+    if (i > 1) assert_int_equal(read(said[0], &byte, 1), 1); /* it ran once at least */
     usleep((useconds_t)(i * i * 10000));
-    kill(child, SIGKILL);
-    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    close(said[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL); /* not after a failure */
   }
   for (int i = 0; i < 2; i++) {
     tn_open_desc d = TN_OPEN_DESC_INIT;
