@@ -1,6 +1,7 @@
 """Workloads: kinds of work on arrays, networks, ONNX files, and the list of all. Work on arrays is
-written as `tenon bench` takes it ("matmul:512x512x512"; work of order and places is known here only),
-with operands that are no constants; the same work is defined here as ONNX nodes and in NumPy."""
+written as `tenon bench` takes it ("matmul:512x512x512"; work of order and places is known here
+only), with operands that are no constants; the same work is defined here as ONNX nodes and in
+NumPy."""
 import math
 import re
 import subprocess

@@ -30,8 +30,8 @@ int warp_tile_part(const tensor_tile *tile, tile_side side);
 /** True if a FOLD of a kernel is computed in tiles of a warp. */
 bool warp_tile_match(ir *g, const team_arrays *t, const node *fold, warp_tile *m);
 
-/** The coordinates at which a worker loads its word of some number of x or y, and the INDEX that
-    they take the place of those of. */
+/** The coordinates at which a worker loads its word of some number of x or y, and the INDEX whose
+    coordinates they replace. */
 const node **warp_tile_coordinates(ir *g, const warp_tile *m, tensor_operand o, int word,
                                    const node **element);
 

@@ -36,7 +36,7 @@ for a, b, to in [("u8", "i8", "i32"), ("i8", "i8", "i32"), ("u8", "u8", "i32"), 
     c.check(f"matmul_as {a} {b} {to}", tn.matmul_as(tn.of(x), tn.of(y), to), e, terms=43)
 c.refuse("matmul_as bool", tn.matmul_as(tn.of(x), tn.of(y), "bool"), "ERR_DTYPE",
          "the result cannot have type bool")
-# Products that fill tiles of small floats, where a device has them: rests of rows, columns and terms.
+# Products that fill tiles of small floats, where a device has them: rests of rows, columns, terms.
 for kind in FLOATS[2:]:
     for a, b in [((64, 64), (64, 64)), ((65, 70), (70, 67)), ((3, 64, 64), (3, 64, 64)),
                  ((2, 100, 48), (48, 80))]:

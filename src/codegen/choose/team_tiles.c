@@ -243,10 +243,9 @@ static team_tile_list list_tiles(choice *c, const node *stage, const node *fold,
     for (size_t k = 0; k < stage_n_ranges(stage); k++) {
       product *p = arena_calloc(ir_arena(c->laws.g), 1, sizeof *p);
       *p = (product){.c = c, .stage = stage, .fold = fold};
-      bool is_taken = take_axes(p, stage_range(stage)[i], stage_range(stage)[k]) &&
-                      (!tensor || team_tensor_tile(p));
-      if (is_taken && stores_side_by_side(p, p->axis[COLUMNS]))
-        add_tiles(p, tensor ? team_tensor_tile(p) : NULL, &all);
+      if (!take_axes(p, stage_range(stage)[i], stage_range(stage)[k])) continue;
+      const tensor_tile *tile = tensor ? team_tensor_tile(p) : NULL;
+      if ((tile || !tensor) && stores_side_by_side(p, p->axis[COLUMNS])) add_tiles(p, tile, &all);
     }
   if (all.n) qsort(all.at, all.n, sizeof *all.at, compare_tiles);
   if (all.n > MOST_ALTERNATIVES) all.n = MOST_ALTERNATIVES;

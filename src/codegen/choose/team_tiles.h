@@ -34,11 +34,10 @@ typedef struct product {
 typedef struct team_tile {
   const product *of;
   int64_t workers[AXES], copies[AXES];
-  int64_t lanes; /* of a worker's columns that are side by side */
-  const tensor_tile
-      *tensor;   /* copies are tiles of a warp, workers warps; NULL: copies are indices */
-  int64_t block; /* indices of reductions */
-  double cost;   /* cycles of a unit */
+  int64_t lanes;             /* of a worker's columns that are side by side */
+  const tensor_tile *tensor; /* copies are its tiles, workers warps; NULL: copies are indices */
+  int64_t block;             /* indices of reductions */
+  double cost;               /* cycles of a unit */
   size_t number;
 } team_tile;
 

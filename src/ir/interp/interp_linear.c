@@ -161,9 +161,7 @@ static void add_special(program *p, const node *n) {
   p->values.at[p->slots.at[s].at] = scalar_cast(n->dtype, DT_I64, (uint64_t)launch_index(p, n));
 }
 
-/** An instruction at which a team meets: the iterations of the loops around it tell whether it
- * does.
- */
+/** An instruction at which a team meets, in one iteration of the loops around it. */
 static step *add_meeting(program *p, step_kind kind, const node *n) {
   node_list from = {0};
   for (uint32_t i = 0; i < n->n_src; i++) vec_push(&p->work, &from, n->src[i]);

@@ -111,8 +111,8 @@ static void skip_tensors(guarding *r, const node_list *tensors, const guard *nev
   }
 }
 
-/** Has a run skip elements that nothing needs, since what has their sizes was simplified away, and
-    what only they need: without a guard, both sides of a PICK would be stored. */
+/** Has a run skip elements whose readers were simplified away, and values that they alone need.
+    Without a guard, both sides of a PICK would be stored. */
 static void skip_unneeded(ir *g, guarding *r) {
   const guard *never = guard_with(&r->t, guard_always(&r->t), ix_const(g, 0), true);
   node_list elements = {0};

@@ -75,8 +75,8 @@ typedef struct value_local {
 
 /** Where a value is to be, and for which reason. */
 typedef enum store_wish {
-  WISH_NONE, /* where the fusion search's estimates say */
-  WISH_KEPT, /* in memory, whatever kernels cost: as operands of tiles of warps, forced_stores.c */
+  WISH_NONE,   /* where the fusion search's estimates say */
+  WISH_KEPT,   /* operands of tiles of warps: in memory, whatever kernels cost (forced_stores.c) */
   WISH_FORCED, /* in memory, as estimates do not see the cost of its repetition: forced_stores.c */
   WISH_STORED, /* in memory, by the price of kernels: grouping/choose_stores.c */
   WISH_INLINED /* computed in its readers, if that is legal, by the price of kernels */

@@ -107,8 +107,8 @@ static bool are_bools(const unsigned char *x, uint64_t n) {
   return !(seen & others);
 }
 
-/** Imports the caller's memory if its type agrees and the device can use it. Bytes that are no
-   bools are copied as such: kernels and other readers of a bool rely on 0 and 1. */
+/** Imports the caller's memory if its type agrees and the device can use it. Bools
+    with other bytes than 0 and 1, on which readers rely, are copied, which makes these 1. */
 static bool import_input(tn_binding *b, bound_input *in, dtype t) {
   if (in->dtype != t || !in->count) return false;
   if (t == DT_BOOL && !are_bools(in->data, in->count)) return false;

@@ -182,7 +182,7 @@ static void open_batched_steps(loop *l, size_t n, const node *at, const node **b
   for (size_t i = 0; i < n; i++) {
     bool backward = is_reversed(l, "directions", i, n);
     if (backward && has_lengths)
-      onnx_fail(l->c, TN_ERR_UNSUPPORTED, "sequences of given lengths are scanned backward");
+      onnx_fail(l->c, TN_ERR_UNSUPPORTED, "a Scan with sequence lengths cannot run backward");
     value x = build_loop_entry(b, batched_input(l, l->c->n_inputs - n + i, 2, batch), at);
     l->in[l->n_states + i] = build_loop_entry(b, x, build_loop_index(b, l->range, backward));
   }
