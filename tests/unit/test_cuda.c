@@ -484,7 +484,7 @@ static void devices_that_are_not_there(void **state) {
 /** NVRTC is found by its variable, or along folders, without being opened. */
 static void nvrtc_is_found(void **state) {
   (void)state;
-  char path[NVRTC_PATH_BYTES];
+  char path[TOOLKIT_PATH_BYTES];
   diag d = {0};
   assert_int_equal(nvrtc_find(path, &d), TN_OK);
   contains(path, "/tests/cuda/libnvrtc.so.12");

@@ -23,8 +23,8 @@ typedef struct cublas_api {
 #undef CUBLAS
 } cublas_api;
 
-/** Opens the file that TENON_CUBLAS names, or else the newest version by toolkit_find.
-   TN_ERR_DEVICE with a sentence that says what is missing. */
+/** Opens the file that TENON_CUBLAS names, or else the newest version in the first folder that has
+   one. TN_ERR_DEVICE with a sentence that says what is missing. */
 tn_status cublas_open(cublas_api *blas, diag *d);
 
 #endif

@@ -59,7 +59,7 @@ static tn_status nvrtc_key(void *compiler, const tn_capabilities *caps, tn_outpu
 
 static tn_status nvrtc_stamp(void *device, const char *name, tn_output *stamp, tn_failure *f) {
   (void)device, (void)name, (void)f;
-  char path[NVRTC_PATH_BYTES], text[NVRTC_PATH_BYTES + 128];
+  char path[TOOLKIT_PATH_BYTES], text[TOOLKIT_PATH_BYTES + 128];
   struct stat s;
   diag none;
   tn_output_add(stamp, "nvrtc\n", 6);
@@ -73,7 +73,7 @@ static tn_status nvrtc_stamp(void *device, const char *name, tn_output *stamp, t
 
 tn_status cuda_compiler_present(void *device, const char *compiler, tn_failure *f) {
   (void)device, (void)compiler;
-  char path[NVRTC_PATH_BYTES];
+  char path[TOOLKIT_PATH_BYTES];
   diag d = {0};
   if (!nvrtc_find(path, &d)) return TN_OK;
   *f = d.failure;

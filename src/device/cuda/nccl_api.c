@@ -1,13 +1,7 @@
 /* Implements the opening of NCCL, and names of its results. */
 #include "device/cuda/nccl_api.h"
 
-#include "base/environment.h"
-#include "base/library.h"
 #include "device/cuda/find_toolkit.h"
-
-static const char hint[] = "install it (on Debian: NVIDIA's package libnccl2, or pip install "
-                           "nvidia-nccl-cu12), and set TENON_NCCL to the path of libnccl.so.2 "
-                           "where it is not found";
 
 tn_status nccl_open(nccl_api *nccl, diag *d) {
 #define NCCL(name, result, parameters) "nccl" #name,
@@ -15,18 +9,18 @@ tn_status nccl_open(nccl_api *nccl, diag *d) {
 #include "device/cuda/nccl_functions.def"
   };
   static const char *const files[] = {"libnccl.so.2"};
-  const char *given = environment_get("TENON_NCCL");
-  char path[TOOLKIT_PATH_BYTES];
-  if (!toolkit_find(path, given, files, sizeof files / sizeof *files))
-    return diag_set(d, TN_ERR_DEVICE, "NCCL is missing (%s): %s", given ? given : files[0], hint);
-  const library l = {.file = path,
-                     .what = "NCCL",
-                     .version = "NCCL 2.14",
-                     .hint = hint,
-                     .names = names,
-                     .n_names = sizeof names / sizeof *names};
+  static const toolkit_library library = {
+      .what = "NCCL",
+      .variable = "TENON_NCCL",
+      .files = files,
+      .n_files = sizeof files / sizeof *files,
+      .shown = "libnccl.so.2",
+      .version = "NCCL 2.14",
+      .hint = "install it (on Debian: NVIDIA's package libnccl2, or pip install nvidia-nccl-cu12), "
+              "and set TENON_NCCL to the path of libnccl.so.2 where it is not found",
+      .missing = TN_ERR_DEVICE};
   _Static_assert(sizeof names == sizeof *nccl, "a pointer for each name");
-  return library_open(&l, nccl, d);
+  return toolkit_open(&library, names, sizeof names / sizeof *names, nccl, d);
 }
 
 const char *nccl_result_name(nccl_result r) {

@@ -37,8 +37,8 @@ typedef struct nccl_api {
 #include "device/cuda/nccl_functions.def"
 } nccl_api;
 
-/** Opens the file that TENON_NCCL names, or else libnccl.so.2 by toolkit_find. TN_ERR_DEVICE with a
-    sentence that says what is missing. */
+/** Opens the file that TENON_NCCL names, or else libnccl.so.2 in the first folder that has it.
+   TN_ERR_DEVICE with a sentence that says what is missing. */
 tn_status nccl_open(nccl_api *nccl, diag *d);
 
 /** NCCL's name of a failure: "ncclSystemError". */

@@ -20,10 +20,9 @@ typedef struct nvrtc_api {
 #undef NVRTC
 } nvrtc_api;
 
-/** Finds NVRTC's file without opening it: TENON_NVRTC, or else the newest version by
-    toolkit_find. TN_ERR_COMPILE with a sentence that says how to get it if there is none. */
-enum { NVRTC_PATH_BYTES = TOOLKIT_PATH_BYTES };
-tn_status nvrtc_find(char path[NVRTC_PATH_BYTES], diag *d);
+/** Finds NVRTC's file without opening it: TENON_NVRTC, or else the newest version in the first
+   folder that has one. TN_ERR_COMPILE with a sentence that says how to get it if there is none. */
+tn_status nvrtc_find(char path[TOOLKIT_PATH_BYTES], diag *d);
 
 /** Finds and opens NVRTC. */
 tn_status nvrtc_open(nvrtc_api *rtc, diag *d);
