@@ -116,11 +116,14 @@ static const char *tuned_key_of(compilation *c, const request *r) {
   return tuned_key_make(c->arena, c->target, c->identity, r->graph);
 }
 
-/** The device's library, if it can be opened. */
-static const tn_product_library *open_library(const device_target *t) {
-  const tn_product_library *l = t->device->backend->products;
+/** The device's library, if kernels may be calls of it and it can be opened; NULL: not. */
+static const tn_product_library *open_library(const compilation *c) {
+  const tn_device *v = c->target->device;
+  const tn_product_library *l = v->backend->products;
+  library_use use = c->options->tuned.libraries;
   tn_failure unread = {0};
-  return l && l->open(t->device->state, &unread) == TN_OK ? l : NULL;
+  if (!l || use == LIBRARIES_OFF || (use == LIBRARIES_USUAL && !l->is_usual)) return NULL;
+  return l->open(v->state, &unread) == TN_OK ? l : NULL;
 }
 
 /** The product that a kernel of the ir is; NULL: it is none. */
@@ -138,7 +141,7 @@ static bool takes_library(compilation *c, request *r, const char *decisions) {
   const tn_product_library *l = c->target->device->backend->products;
   if (!l || strcmp(l->name, tuned_library_of(decisions)) != 0) return false;
   if (r->program && !(r->product = product_of(c, r->program))) return false;
-  if (open_library(c->target)) return true;
+  if (open_library(c)) return true;
   r->product = NULL;
   return false;
 }
@@ -149,7 +152,7 @@ static const char *find_tuned(compilation *c, request *r) {
   if (tuned_choice_is_empty(&tuned)) return NULL;
   const char *key = tuned_key_of(c, r), *found = tuned_choice_find(&tuned, key);
   if (!found || !tuned_library_of(found) || takes_library(c, r, found)) return found;
-  tuned.has_libraries = false;
+  tuned.libraries = LIBRARIES_OFF;
   tuned.trial = NULL;
   return tuned_choice_find(&tuned, key);
 }
@@ -899,7 +902,7 @@ typedef struct library_search {
 static void find_library(void *arg) {
   library_search *l = arg;
   if (!product_of(&l->c, l->sink)) return;
-  const tn_product_library *found = open_library(l->c.target);
+  const tn_product_library *found = open_library(&l->c);
   if (found) *l->names = found->name;
 }
 

@@ -278,14 +278,14 @@ static void set_kept(tuned_store *s, const tuned_record *r) {
 
 /** The decisions of the store for a kernel; NULL: none. */
 static const char *find_kept(const tuned_choice *t, const char *key) {
-  const char *library = t->has_libraries ? string_map_get(&t->store->libraries, key) : NULL;
+  const char *library = t->libraries ? string_map_get(&t->store->libraries, key) : NULL;
   return library ? library : string_map_get(&t->store->kept, key);
 }
 
 /** True if the store has no decisions for any kernel. */
 static bool is_empty_store(const tuned_choice *t) {
   const tuned_store *s = t->store;
-  return !s->kept.entries.n && !(t->has_libraries && s->libraries.entries.n);
+  return !s->kept.entries.n && !(t->libraries && s->libraries.entries.n);
 }
 
 static void keep_record(void *user, const tuned_record *r) {

@@ -73,13 +73,17 @@ tn_status tuned_store_check_writable(tuned_store *s, diag *d);
 tn_status tuned_store_read(tuned_store *s, void (*visit)(void *user, const tuned_record *r),
                            void *user, diag *d);
 
+/** Devices whose libraries kernels may be calls of: none, those whose library is usual
+    (tn_product_library), or all. */
+typedef enum library_use { LIBRARIES_OFF, LIBRARIES_USUAL, LIBRARIES_ON } library_use;
+
 /** The schedules to compile with. */
 typedef struct tuned_choice {
   tuned_store *store;      /* NULL: none */
   const string_map *trial; /* decisions by key that come before those of the store; NULL: none */
   size_t *used;            /* counts the kernels that have one; NULL: nothing does */
   bool is_tunable;         /* what is compiled may be tuned, so the file need not be there yet */
-  bool has_libraries;      /* kernels may be calls of the device's library */
+  library_use libraries;
 } tuned_choice;
 
 /** True if no kernel has one. */

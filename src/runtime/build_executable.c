@@ -571,7 +571,7 @@ static void view_body(void *arg) {
   schedule_view_fill(m->request->view, m->schedule, &m->kernels, m->program_of, m->p->targets,
                      m->request->n_watched);
   const tuned_choice *tuned = &m->request->tuned;
-  bool may_call = tuned->has_libraries && !tuned_choice_is_empty(tuned);
+  bool may_call = tuned->libraries && !tuned_choice_is_empty(tuned);
   for (size_t i = 0; i < m->p->n_targets && may_call; i++) view_libraries(m, i);
 }
 

@@ -38,7 +38,7 @@ plan_cache_graph plan_cache_graph_of(arena *a, const executable_request *r) {
   graph_key key = {.to = &s};
   node_list order = sort_request_nodes(a, r);
   serialise_number(&s, (uint64_t)r->math);
-  serialise_number(&s, r->tuned.has_libraries); /* kernels take other values */
+  serialise_number(&s, r->tuned.libraries); /* kernels take other values */
   for (size_t i = 0; i < order.n; i++) add_node_key(&g, &key, order.at[i], r);
   serialise_number(&s, r->n_roots);
   for (size_t i = 0; i < r->n_roots; i++) graph_key_add_root(&key, r->roots[i]);

@@ -78,15 +78,14 @@ bool tuner_may_build(tuner *t) {
 
 static compile_options compile_options_of(const tuner *t) {
   const tn_context *c = t->binding->context;
-  return (compile_options){.target = c->target,
-                           .math = (int)c->math,
-                           .tuned = {.has_libraries = c->options.has_libraries}};
+  return (compile_options){
+      .target = c->target, .math = (int)c->math, .tuned = {.libraries = c->options.libraries}};
 }
 
 /** Decisions that stand for a call of the device's library in place of a kernel; NULL: none can. */
 static const char *library_decisions(tuner *t, const node *sink) {
   const compile_options o = compile_options_of(t);
-  const char *name = o.tuned.has_libraries ? compile_library_for(&o, t->copies.ir, sink) : NULL;
+  const char *name = compile_library_for(&o, t->copies.ir, sink);
   return name ? tuned_library_decisions(&t->arena, name) : NULL;
 }
 
@@ -99,10 +98,10 @@ static void add_kernel(tuner *t, size_t number, const char *key) {
   size_t bytes;
   *k = (tuned_kernel){.number = number, .sink = sink, .key = key, .share = t->shares[number]};
   if (!k->share.ns || sink_schedule(sink, &bytes)) return;
-  if (!kernel_candidates_begin(&k->candidates, &t->arena, sink, &o, library_decisions(t, sink),
-                               &k->present))
-    return;
-  const tuned_choice choice = {.store = c->tuned, .has_libraries = c->options.has_libraries};
+  const char *library = library_decisions(t, sink);
+  if (!kernel_candidates_begin(&k->candidates, &t->arena, sink, &o, library, &k->present)) return;
+  const tuned_choice choice = {.store = c->tuned,
+                               .libraries = library ? c->options.libraries : LIBRARIES_OFF};
   const char *kept = tuned_choice_find(&choice, key);
   if (!kept || !kernel_candidates_take(&k->candidates, kept, &k->present))
     kernel_candidates_skip(&k->candidates, k->present.text);

@@ -185,8 +185,8 @@ static tn_status load_backends(tn_context *c, const char *paths, diag *d) {
   return s;
 }
 
-/** Decides whether kernels may be calls of the device's library, by the option or by the device;
-   one that is asked for is opened now, so that its absence is said. */
+/** Decides which devices' libraries kernels may be calls of. One of the context's device that is
+    asked for is opened now, so that its absence is said. */
 static tn_status choose_libraries(tn_context *c, const char *option, diag *d) {
   const tn_product_library *l = c->device->backend->products;
   tn_failure why = {0};
@@ -194,7 +194,7 @@ static tn_status choose_libraries(tn_context *c, const char *option, diag *d) {
   if (option && !is_on && strcmp(option, "off") != 0)
     return diag_set(d, TN_ERR_ARGUMENT, "vendor (TENON_VENDOR) is \"%.100s\", not on or off",
                     option);
-  c->options.has_libraries = is_on || (!option && l && l->is_usual);
+  c->options.libraries = is_on ? LIBRARIES_ON : option ? LIBRARIES_OFF : LIBRARIES_USUAL;
   if (is_on && !l)
     context_log(c, TN_LOG_WARNING, "%s has no library of products", c->device->name);
   else if (is_on && l->open(c->device->state, &why) != TN_OK)

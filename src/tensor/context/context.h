@@ -140,7 +140,7 @@ typedef struct context_options {
   char *compiler_name;    /* path or name of the C compiler */
   int32_t threads;        /* 0: all cores */
   double compile_seconds; /* 0: no limit */
-  bool has_libraries;     /* kernels may be calls of the device's library */
+  library_use libraries;  /* of devices, which kernels may be calls of */
 } context_options;
 
 /** Knowledge about devices and the host. */
