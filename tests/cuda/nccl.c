@@ -19,7 +19,7 @@
 
 enum { SYSTEM_ERROR = 2, INVALID_ARGUMENT = 4, MOST_RANKS = 8, SLOT_BYTES = 1 << 16 };
 
-/** What processes share. */
+/** The state of a communicator, in memory that its processes share. */
 typedef struct shared {
   atomic_int joined, arrived, turn;
   char slots[MOST_RANKS][SLOT_BYTES];

@@ -278,8 +278,8 @@ static size_t compile_as_in_background(late_plan *p, striking *s, int64_t n, str
   return atomic_load(&s->memory.calls) - before;
 }
 
-/** Whatever becomes of the exact variant, runs are right, and nothing is left behind. Returns
-   whether there is one. */
+/** Strikes while the exact variant is compiled in the background: runs stay right, and no memory is
+    left. Returns whether the variant was made. */
 static bool strike_in_background(strike what, size_t at, size_t *calls) {
   enum { FIRST = 6, N = 9, K = 5 };
   striking s = {.cancel_at = 0};
