@@ -580,6 +580,108 @@ static void states_are_on_devices(void **state) {
   on_all_sets(check_states);
 }
 
+static size_t count_steps(tn_binding *b) {
+  tn_step step = TN_STEP_INIT;
+  size_t n = 0;
+  while (tn_binding_step(b, n, &step) == TN_OK) n++;
+  return n;
+}
+
+/** One way to assign to a state what comes from another device. */
+typedef struct assigned_copy {
+  enum { ONLY_ASSIGNED, RETURNED_TOO, OLD_IS_READ, OLD_IS_MOVED } way;
+  size_t n_steps;
+  float out[2][2], state[2]; /* the output in each run, and the state after both */
+} assigned_copy;
+
+static const assigned_copy assigned_copies[] = {
+    {ONLY_ASSIGNED, 1, {{3, 4}, {3, 4}}, {3, 4}},
+    {RETURNED_TOO, 2, {{3, 4}, {3, 4}}, {3, 4}},
+    {OLD_IS_READ, 2, {{11, 21}, {4, 5}}, {3, 4}},
+    {OLD_IS_MOVED, 3, {{13, 24}, {16, 28}}, {16, 28}},
+};
+
+static tn_binding *bind_assigned_copy(tn_context *c, const device_set *s, tn_tensor *state,
+                                      const assigned_copy *k) {
+  tn_tensor *x = tn_input(c, "x", tn_shape(2), TN_F32), *moved = tn_to(x, last_of(s)), *out = moved;
+  if (k->way == OLD_IS_READ) out = tn_add(state, tn_num(c, 1));
+  if (k->way == OLD_IS_MOVED) moved = tn_to(out = tn_add(tn_to(state, s->at[0]), x), last_of(s));
+  tn_assign(state, moved);
+  return bind_compiled(c, &out, k->way != ONLY_ASSIGNED, NULL);
+}
+
+/** A state takes what comes from another device without another copy, and what it held before is
+    read first. */
+static void check_assigned_copies(tn_context *c, const device_set *s) {
+  for (size_t i = 0; i < sizeof assigned_copies / sizeof *assigned_copies; i++) {
+    const assigned_copy *k = &assigned_copies[i];
+    tn_tensor *state = tn_state(tn_to(floats(c, FLOATS(10, 20)), last_of(s)));
+    check_ok(c, tn_realize(c, &state, 1));
+    tn_scope_begin(c);
+    tn_binding *b = bind_assigned_copy(c, s, state, k);
+    check_bound(b, tn_binding_input(b, "x", tn_shape(2), TN_F32, (float[]){3, 4}, 8));
+    for (int run = 0; run < 2; run++) {
+      check_bound(b, tn_binding_run(b));
+      if (k->way != ONLY_ASSIGNED) check_output_floats(b, "0", 2, k->out[run]);
+    }
+    assert_int_equal(count_steps(b), k->n_steps);
+    tn_scope_end(c);
+    check_floats(c, state, 2, k->state);
+    tn_binding_free(b);
+  }
+}
+
+static void states_take_copies(void **state) {
+  (void)state;
+  on_all_sets(check_assigned_copies);
+}
+
+/** Two states on different devices take each other's contents. */
+static void check_exchange(tn_context *c, const device_set *s) {
+  tn_tensor *here = tn_state(floats(c, FLOATS(1, 2, 3)));
+  tn_tensor *there = tn_state(tn_to(floats(c, FLOATS(4, 5, 6)), last_of(s)));
+  check_ok(c, tn_realize(c, (tn_tensor *[]){here, there}, 2));
+  for (int is_plan = 0; is_plan < 2; is_plan++) {
+    tn_scope_begin(c);
+    tn_tensor *from_here = tn_to(here, last_of(s)), *from_there = tn_to(there, s->at[0]);
+    tn_assign(here, from_there);
+    tn_assign(there, from_here);
+    if (is_plan) {
+      tn_binding *b = bind_compiled(c, NULL, 0, NULL);
+      for (int run = 0; run < 4; run++) check_bound(b, tn_binding_run(b));
+      tn_binding_free(b);
+    }
+    tn_scope_end(c);
+    check_floats(c, here, FLOATS(4, 5, 6));
+    check_floats(c, there, FLOATS(1, 2, 3));
+  }
+}
+
+static void states_exchange_contents(void **state) {
+  (void)state;
+  on_all_sets(check_exchange);
+}
+
+static void count_span(void *user, const tn_trace_span *span) { *(int *)user += span->step >= 0; }
+
+/** An assignment without a plan copies once too. */
+static void realized_states_take_copies(void **state) {
+  (void)state;
+  int steps = 0;
+  tn_open_desc desc = TN_OPEN_DESC_INIT;
+  desc.tracer = (tn_tracer){count_span, &steps, NULL};
+  tn_context *c = tn_open(&desc);
+  tn_tensor *moved = tn_state(tn_to(floats(c, FLOATS(1, 2)), "CPU:1")),
+            *x = floats(c, FLOATS(3, 4));
+  check_ok(c, tn_realize(c, (tn_tensor *[]){moved, x}, 2));
+  steps = 0;
+  tn_assign(moved, tn_to(x, "CPU:1"));
+  check_ok(c, tn_realize(c, &moved, 1));
+  assert_int_equal(steps, 1);
+  check_floats(c, moved, FLOATS(3, 4));
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
 /** y ← 2 y + x, on the device of x. */
 static void double_and_add(void *user, tn_tensor *index, tn_tensor *const in[],
                            tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
@@ -980,6 +1082,9 @@ int main(void) {
       cmocka_unit_test(lists_of_open_sizes_are_reduced),
       cmocka_unit_test(wrong_collectives_are_refused),
       cmocka_unit_test(states_are_on_devices),
+      cmocka_unit_test(states_take_copies),
+      cmocka_unit_test(states_exchange_contents),
+      cmocka_unit_test(realized_states_take_copies),
       cmocka_unit_test(loops_run_on_a_device),
       cmocka_unit_test(host_functions_run_beside_copies),
       cmocka_unit_test(queues_overlap),

@@ -597,14 +597,17 @@ static void count_places(const kernels *k, const group *at, schedule_step *s) {
   }
 }
 
-/** The step of a copy of an array of another device. */
-static schedule_step copy_step(kernels *k, const value *v) {
+/** Adds the step of a copy of an array of another device. A result that several arrays hold is
+    copied on from the first. */
+static void add_device_copy(kernels *k, const value *v) {
   size_t *buffers = arena_alloc(k->a, 2 * sizeof *buffers);
-  buffers[0] = buffer_of(k, v->tensor);
+  buffers[0] = buffer_of(k, v->memory.stores.at[0].array);
   buffers[1] = buffer_of(k, v->inputs.arrays.at[0]);
   schedule_step s = {.kind = STEP_COPY, .buffers = buffers, .n_buffers = 2, .n_outputs = 1};
   vec_push(k->a, &s.values, v->tensor);
-  return s;
+  add_step(k, s);
+  for (size_t i = 1; i < v->memory.stores.n; i++)
+    add_copy(k, v->tensor, buffers[0], buffer_of(k, v->memory.stores.at[i].array));
 }
 
 static void add_steps(kernels *k, group *at) {
@@ -621,7 +624,7 @@ static void add_steps(kernels *k, group *at) {
   else if (at->custom->tensor->op == OP_RESULT)
     add_loop(k, at->custom->tensor);
   else if (at->custom->tensor->op == OP_TO)
-    add_step(k, copy_step(k, at->custom));
+    add_device_copy(k, at->custom);
   else
     add_step(k, custom_step(k, at->custom));
 }

@@ -200,6 +200,7 @@ static bool is_input_or_copy(const building *r, const node *array) {
 }
 
 static bool may_store_over(building *r, const value *v, const node *old) {
+  if (value_is_copy_between_devices(v)) return true; /* it reads arrays of another device alone */
   if (v->tensor->op == OP_KERNEL) return user_kernel_is_in_place(r->g, v->tensor, old);
   return !v->memory.is_never_inlined &&
          !reads_elsewhere(&v->inputs.elements, index_of(r, old, v->coords));
