@@ -218,6 +218,35 @@ TEST(a_host_functions_result_is_copied) {
   require(t, plan_of(t, &root, 1).places == 2, "a host function's result is not copied");
 }
 
+/* Devices. */
+
+/** The pieces in place on device 1, of a product and of two inputs whose copies are launches of
+   their own: worth it where few cores would copy the product. */
+static size_t places_there(test *t, uint32_t cores_here, uint32_t cores_there) {
+  const node *inputs[] = {buffer(t, 256, 16), buffer(t, 16, 256), buffer(t, 256, 8),
+                          buffer(t, 256, 8)};
+  for (size_t i = 0; i < 4; i++)
+    inputs[i] = ir_node(t->g, OP_TO, DT_F32, &inputs[i], 1, (int64_t[]){1}, 1);
+  const node *x[] = {tensor_matmul(t->g, inputs[0], inputs[1]), inputs[2], inputs[3]};
+  const node *root = concat(t, x, 3);
+  const schedule_target there = {.hardware.cores = cores_there};
+  schedule_request r = {.roots = &root,
+                        .n_roots = 1,
+                        .math = MATH_DEFAULT,
+                        .target.hardware.cores = cores_here,
+                        .more = &there,
+                        .n_more = 1};
+  const schedule *s = schedule_make(t->g, &r);
+  size_t places = 0;
+  for (size_t i = 0; i < s->buffers.n; i++) places += s->buffers.at[i].n_places;
+  return places;
+}
+
+TEST(joins_follow_from_their_device) {
+  require(t, places_there(t, 64, 1) == 3, "few cores of the join's device do not decide");
+  require(t, places_there(t, 1, 64) == 0, "many cores of the join's device do not decide");
+}
+
 /* Joins of joins. */
 
 TEST(a_chain_copies_nothing) {
@@ -280,6 +309,7 @@ int main(void) {
       cmocka_unit_test(a_join_that_is_changed_is_none),
       cmocka_unit_test(host_functions_read_joins),
       cmocka_unit_test(a_host_functions_result_is_copied),
+      cmocka_unit_test(joins_follow_from_their_device),
       cmocka_unit_test(a_chain_copies_nothing),
       cmocka_unit_test(a_join_may_be_a_piece),
       cmocka_unit_test(rows_may_be_joined),

@@ -995,6 +995,7 @@ static const node *filled(test *t, replay *r, int64_t uid, double x, double x_at
 static bool has_scan(test *t, const schedule *s) {
   bool found = false;
   for (size_t i = 0; i < s->steps.n; i++) {
+    if (s->steps.at[i].kind != STEP_KERNEL) continue;
     node_list order = topo_sort(ir_arena(t->g), &s->steps.at[i].kernel, 1, NULL, NULL);
     for (size_t k = 0; k < order.n; k++)
       found |= order.at[k]->op == OP_FOLD && fold_op(order.at[k], 0) < 0;
@@ -1030,6 +1031,35 @@ static void weights_keep_the_grouping_of_the_source(void **state) {
   for (uint64_t i = 0; i < 2; i++) run_body(weighted_sum, i, 0);
 }
 
+/** The softmax of rows on device 1, weighed; the seed tells whose caches hold no row: 1, that
+    device's; else those of device 0. Returns whether it is online. */
+static void softmax_on_another_device(test *t) {
+  ir *g = t->g;
+  const tn_hardware small = {.l1_bytes = 4096, .l2_bytes = 4096}, large = {.l2_bytes = 1 << 22};
+  const node *x[2];
+  for (int64_t i = 0; i < 2; i++) {
+    x[i] = buffer(t, DT_F32, i, 2, (int64_t[]){WEIGHTED_ROWS, WEIGHTED_COLUMNS});
+    x[i] = ir_node(g, OP_TO, DT_F32, &x[i], 1, (int64_t[]){1}, 1);
+  }
+  const node *most = along_rows(t, ir_reduce(g, x[0], OP_MAX, 1, (int64_t[]){1}));
+  const node *power = ir_op1(g, OP_EXP, ir_op2(g, OP_SUB, x[0], most));
+  const node *sum = ir_reduce(g, ir_op2(g, OP_MUL, power, x[1]), OP_ADD, 1, (int64_t[]){1});
+  const schedule_target there = {.hardware = t->seed == 1 ? small : large};
+  schedule_request r = {.roots = &sum,
+                        .n_roots = 1,
+                        .math = MATH_DEFAULT,
+                        .target.hardware = t->seed == 1 ? large : small,
+                        .more = &there,
+                        .n_more = 1};
+  t->number = has_scan(t, schedule_make(g, &r));
+}
+
+static void online_softmax_follows_from_its_device(void **state) {
+  (void)state;
+  assert_true(run_body(softmax_on_another_device, 1, 0) == 1);
+  assert_true(run_body(softmax_on_another_device, 0, 0) == 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(schedules_do_what_graphs_mean),
@@ -1052,6 +1082,7 @@ int main(void) {
       cmocka_unit_test(parts_follow_from_the_sums_device),
       cmocka_unit_test(many_cores_compute_rather_than_store),
       cmocka_unit_test(weights_keep_the_grouping_of_the_source),
+      cmocka_unit_test(online_softmax_follows_from_its_device),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
