@@ -31,7 +31,8 @@ typedef struct constants {
 /** Finds the values that are computed from constants alone and are no larger than these, and gives
     constants that contractions would read with their lanes far apart a layout with the axis of the
     lanes last. `is_constant`: true if a BUFFER's contents never change. The lists live in the arena
-    of `g`. */
+    of `g`. All nodes are on device 0, as a model's are: a constant would be placed there, whichever
+    devices read it. */
 constants constant_folding_find(ir *g, const constant_folding_request *r);
 
 #endif
