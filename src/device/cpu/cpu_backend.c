@@ -65,8 +65,7 @@ static void list_lacking(const rule_target *forms, uint32_t rows, const char *na
   names[n++] = op_name(OP_FMA);
   for (size_t i = 0; i < TENSOR_OPS; i++)
     if (!(rows >> i & 1)) names[n++] = op_name(tensor_op(i));
-  for (int o = 0; o < OP_LIMIT; o++)
-    if (rule_target_lacks_op(forms, (op)o)) names[n++] = op_name((op)o);
+  rule_target_list_missing_ops(forms, names + n);
 }
 
 static tn_status cpu_open(int32_t index, const tn_host *host, void **device, tn_failure *f) {

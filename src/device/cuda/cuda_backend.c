@@ -54,12 +54,10 @@ static tn_status cuda_probe(int32_t index, tn_output *about, uint64_t *bytes, tn
 /** Lists the ops that CUDA C lacks, or that devices lack before compute capability 8.0: tiles. */
 static void list_lacking(const cuda_facts *k, const char *names[OP_LIMIT + 1]) {
   rule_target lacking = {0};
-  size_t n = 0;
   render_c_unsupported_ops(&c_cuda, &lacking);
-  for (op o = 0; o < OP_LIMIT; o++)
-    if (rule_target_lacks_op(&lacking, o) || (tensor_tile_of(o) && k->major < 8))
-      names[n++] = op_name(o);
-  names[n] = NULL;
+  for (op o = 0; o < OP_LIMIT && k->major < 8; o++)
+    if (tensor_tile_of(o)) rule_target_add_missing_op(&lacking, o);
+  rule_target_list_missing_ops(&lacking, names);
 }
 
 static void cuda_close(void *device) {

@@ -40,11 +40,8 @@ static tn_status opencl_probe(int32_t index, tn_output *about, uint64_t *bytes, 
 /** Lists the ops that OpenCL C lacks. */
 static void list_lacking(const char *names[OP_LIMIT + 1]) {
   rule_target lacking = {0};
-  size_t n = 0;
   render_c_unsupported_ops(&c_opencl, &lacking);
-  for (op o = 0; o < OP_LIMIT; o++)
-    if (rule_target_lacks_op(&lacking, o)) names[n++] = op_name(o);
-  names[n] = NULL;
+  rule_target_list_missing_ops(&lacking, names);
 }
 
 /* Losses. Drivers also notify of matters that are no failures, and say in no regular form which it
