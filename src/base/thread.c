@@ -63,6 +63,15 @@ int64_t clock_now_ns(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+bool thread_poll(int64_t *pause_ns, int64_t deadline) {
+  enum { LEAST_NS = 1000, MOST_NS = 256 * LEAST_NS };
+  if (clock_now_ns() >= deadline) return false;
+  int64_t longer = 2 * *pause_ns;
+  *pause_ns = !longer ? LEAST_NS : longer < MOST_NS ? longer : MOST_NS;
+  nanosleep(&(struct timespec){0, (long)*pause_ns}, NULL);
+  return true;
+}
+
 void thread_spin_hint(void) {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();

@@ -5,7 +5,6 @@
 #include "device/cuda/cuda_device.h"
 
 #include <stdio.h>
-#include <time.h>
 
 typedef struct cuda_mark {
   cuda_device *device;
@@ -207,13 +206,10 @@ static tn_status stream_await(void *stream, void *mark, tn_failure *f) {
 
 /** Asks again and again, as waiting with a limit is not in CUDA. */
 static cuda_status wait_until(const cuda_mark *m, int64_t deadline) {
-  long pause = 1000;
-  cuda_status s = m->device->cu.EventQuery(m->event->event);
-  while (s == CUDA_NOT_READY && clock_now_ns() < deadline) {
-    nanosleep(&(struct timespec){0, pause}, NULL);
-    if (pause < 200000) pause *= 2;
-    s = m->device->cu.EventQuery(m->event->event);
-  }
+  int64_t pause_ns = 0;
+  cuda_status s;
+  do s = m->device->cu.EventQuery(m->event->event);
+  while (s == CUDA_NOT_READY && thread_poll(&pause_ns, deadline));
   return s;
 }
 

@@ -5,7 +5,6 @@
 #include "device/opencl/opencl_device.h"
 
 #include <stdio.h>
-#include <time.h>
 
 typedef struct opencl_stream {
   opencl_device *device;
@@ -220,13 +219,10 @@ static tn_status stream_await(void *stream, void *mark, tn_failure *f) {
 
 /** Asks again and again, as waiting with a limit is not in OpenCL. */
 static cl_status wait_until(const opencl_mark *m, int64_t deadline) {
-  long pause = 1000;
-  cl_status state = state_of(m);
-  while (state > 0 && clock_now_ns() < deadline) {
-    nanosleep(&(struct timespec){0, pause}, NULL);
-    if (pause < 200000) pause *= 2;
-    state = state_of(m);
-  }
+  int64_t pause_ns = 0;
+  cl_status state;
+  do state = state_of(m);
+  while (state > 0 && thread_poll(&pause_ns, deadline));
   return state;
 }
 
