@@ -47,15 +47,25 @@ static tn_context *open_set(const device_set *s) {
   return c;
 }
 
-/** Runs a test on each set whose devices are there. */
-static void on_all_sets(void (*test)(tn_context *c, const device_set *s)) {
-  for (size_t i = 0; i < N_SETS; i++) {
-    tn_context *c = open_set(&sets[i]);
-    if (!c) continue;
-    test(c, &sets[i]);
-    assert_int_equal(tn_close(c), TN_OK);
-  }
+typedef void set_test(tn_context *c, const device_set *s);
+
+/** Runs a test on a set; false if a device of it is absent. */
+static bool run_on(const device_set *s, set_test *test) {
+  tn_context *c = open_set(s);
+  if (!c) return false;
+  test(c, s);
+  assert_int_equal(tn_close(c), TN_OK);
+  return true;
 }
+
+/** Runs a test on each set whose devices are there. */
+static void on_all_sets(set_test *test) {
+  for (size_t i = 0; i < N_SETS; i++) run_on(&sets[i], test);
+}
+
+/** Run a test on a set that is there everywhere. */
+static void on_two_processors(set_test *test) { assert_true(run_on(&sets[0], test)); }
+static void on_processor_and_streams(set_test *test) { assert_true(run_on(&sets[2], test)); }
 
 static const char *last_of(const device_set *s) { return s->at[s->n - 1]; }
 
@@ -79,9 +89,8 @@ static void tensors_move(void **state) {
   on_all_sets(check_tensors);
 }
 
-static void operands_on_two_devices_are_refused(void **state) {
-  (void)state;
-  tn_context *c = open_set(&sets[0]);
+static void check_operands(tn_context *c, const device_set *set) {
+  (void)set;
   tn_tensor *x = floats(c, FLOATS(1, 2)), *y = tn_to(x, "CPU:1");
   assert_int_equal(tn_realize(c, (tn_tensor *[]){tn_add(x, y)}, 1), TN_ERR_ARGUMENT);
   check_text(tn_message(c), "operand 1 is on device CPU:0 and operand 2 on device CPU:1");
@@ -93,7 +102,11 @@ static void operands_on_two_devices_are_refused(void **state) {
   check_text(tn_message(c), "unknown device \"NOWHERE\"");
   assert_null(tn_device_of(tn_to(x, NULL)));
   assert_null(tn_device_of(NULL));
-  assert_int_equal(tn_close(c), TN_OK);
+}
+
+static void operands_on_two_devices_are_refused(void **state) {
+  (void)state;
+  on_two_processors(check_operands);
 }
 
 /** Each device computes the values of constants that it reads. */
@@ -547,9 +560,8 @@ static void lists_of_open_sizes_are_reduced(void **state) {
   on_all_sets(check_open_collectives);
 }
 
-static void wrong_collectives_are_refused(void **state) {
-  (void)state;
-  tn_context *c = open_set(&sets[0]);
+static void check_wrong_collectives(tn_context *c, const device_set *set) {
+  (void)set;
   tn_tensor *x[] = {floats(c, FLOATS(1, 2)), tn_to(floats(c, FLOATS(1, 2, 3)), "CPU:1")}, *out[2];
   tn_all_reduce(c, x, 2, TN_REDUCTION_ADD, out);
   assert_null(tn_device_of(out[0]));
@@ -559,7 +571,11 @@ static void wrong_collectives_are_refused(void **state) {
   check_text(tn_message(c), "combines nothing");
   tn_reduce_scatter(c, x, 1, TN_REDUCTION_ADD, 1, out);
   assert_int_equal(tn_realize(c, out, 1), TN_ERR_SHAPE);
-  assert_int_equal(tn_close(c), TN_OK);
+}
+
+static void wrong_collectives_are_refused(void **state) {
+  (void)state;
+  on_two_processors(check_wrong_collectives);
 }
 
 /* Other steps on a second device: states that the host writes, loops, host functions, computed
@@ -780,9 +796,8 @@ static tn_status meet(void *user, tn_call *call) {
 
 /** A step of one device begins before one of another, and ends after it, whichever comes first in
     the plan. */
-static void queues_overlap(void **state) {
-  (void)state;
-  tn_context *c = open_set(&sets[2]);
+static void check_overlap(tn_context *c, const device_set *set) {
+  (void)set;
   tn_custom_desc desc = TN_CUSTOM_DESC_INIT;
   desc.run = meet;
   const tn_type type = {TN_F32, tn_shape(1)};
@@ -799,7 +814,11 @@ static void queues_overlap(void **state) {
     }
     tn_binding_free(b);
   }
-  assert_int_equal(tn_close(c), TN_OK);
+}
+
+static void queues_overlap(void **state) {
+  (void)state;
+  on_processor_and_streams(check_overlap);
 }
 
 static tn_status refuse(void *user, tn_call *call) {
@@ -815,10 +834,9 @@ static void *let_streams_go_on(void *unused) {
 }
 
 /** A run that fails returns after what streams had been given before. */
-static void failed_runs_leave_nothing_behind(void **state) {
-  (void)state;
+static void check_failed_runs(tn_context *c, const device_set *set) {
+  (void)set;
   enum { N = 32 };
-  tn_context *c = open_set(&sets[2]);
   tn_custom_desc desc = TN_CUSTOM_DESC_INIT;
   desc.run = refuse;
   const tn_type type = {TN_F32, tn_shape(N, N)};
@@ -841,7 +859,11 @@ static void failed_runs_leave_nothing_behind(void **state) {
     pthread_join(thread, NULL);
   }
   tn_binding_free(b);
-  assert_int_equal(tn_close(c), TN_OK);
+}
+
+static void failed_runs_leave_nothing_behind(void **state) {
+  (void)state;
+  on_processor_and_streams(check_failed_runs);
 }
 
 /** A size that one device computes is one of an array on another. */
@@ -868,9 +890,8 @@ static void sizes_are_computed_anywhere(void **state) {
 }
 
 /** Inputs are on the context's own device. */
-static void outputs_elsewhere_are_not_carried(void **state) {
-  (void)state;
-  tn_context *c = open_set(&sets[0]);
+static void check_carried_outputs(tn_context *c, const device_set *set) {
+  (void)set;
   tn_tensor *x = tn_input(c, "x", tn_shape(2), TN_F32);
   tn_tensor *out[] = {tn_add(tn_to(x, "CPU:1"), tn_num(c, 1)), tn_mul(x, tn_num(c, 2))};
   for (int o = 0; o < 2; o++) {
@@ -884,7 +905,11 @@ static void outputs_elsewhere_are_not_carried(void **state) {
     if (!o) check_text(tn_binding_message(b), "an array on device CPU:1 is needed on device CPU:0");
     tn_binding_free(b);
   }
-  assert_int_equal(tn_close(c), TN_OK);
+}
+
+static void outputs_elsewhere_are_not_carried(void **state) {
+  (void)state;
+  on_two_processors(check_carried_outputs);
 }
 
 typedef struct branches {
