@@ -12,6 +12,7 @@
 #include "device/memory/buffer.h"
 #include "device/memory/span.h"
 #include "support/driver_kernels.h"
+#include "support/driver_marks.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -108,35 +109,7 @@ static void the_threads_context_is_left_alone(void **state) {
 
 static void marks_are_waited_for_and_timed(void **state) {
   (void)state;
-  const tn_stream_functions *s = cuda_backend.streams;
-  enum { MARKS = 3 };
-  static uint8_t seen[BYTES];
-  void *stream, *marks[MARKS], *memory;
-  tn_failure *f = &k.diag.failure, timeout;
-  ok(s->open(own(), TN_QUEUE_COMPUTE, &stream, f));
-  ok(cuda_backend.alloc(own(), BYTES, TN_MEMORY_DEVICE, &memory, f));
-  assert_null(cuda_backend.host(own(), memory));
-  const tn_span span = {k.device, memory, 0, BYTES};
-  for (int i = 0; i < MARKS; i++) {
-    const tn_work works[] = {
-        {.kind = TN_WORK_FILL, .to = span, .fill = (uint8_t)(i + 1)},
-        {.kind = TN_WORK_READ, .from = span, .host = seen},
-    };
-    ok(s->enqueue(stream, works, 2, f));
-    ok(s->mark(stream, true, &marks[i], f));
-    ok(s->await(stream, marks[i], f));
-  }
-  tn_status status = s->sync(marks[MARKS - 1], 0, &timeout);
-  assert_true(status == TN_OK || status == TN_ERR_TIMEOUT);
-  ok(s->sync(marks[MARKS - 1], INT64_C(60000000000), f));
-  for (int i = 0; i < MARKS; i++) ok(s->sync(marks[i], -1, f));
-  for (size_t i = 0; i < BYTES; i++) assert_int_equal(seen[i], MARKS);
-  /* The last one is asked first: times do not depend on which one they are counted from. */
-  int64_t last = s->time(marks[2]), first = s->time(marks[0]), between = s->time(marks[1]);
-  assert_true(first > 0 && between >= first && last >= between);
-  for (int i = 0; i < MARKS; i++) s->mark_free(marks[i]);
-  s->free(stream);
-  cuda_backend.free(own(), memory, BYTES);
+  driver_marks_check(&k);
 }
 
 /** Times are counted from a mark that is never more than some seconds ago. */

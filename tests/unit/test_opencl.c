@@ -12,6 +12,7 @@
 #include "device/opencl/opencl_backend.h"
 #include "device/opencl/opencl_device.h"
 #include "support/driver_kernels.h"
+#include "support/driver_marks.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -278,34 +279,7 @@ static void devices_that_are_not_there(void **state) {
 
 static void marks_are_waited_for_and_timed(void **state) {
   (void)state;
-  const tn_stream_functions *s = opencl_backend.streams;
-  enum { MARKS = 3, BYTES = 1 << 20 };
-  static uint8_t seen[BYTES];
-  void *stream, *marks[MARKS], *memory;
-  tn_failure *f = &k.diag.failure, timeout;
-  ok(s->open(k.device->state, TN_QUEUE_COMPUTE, &stream, f));
-  ok(opencl_backend.alloc(k.device->state, BYTES, TN_MEMORY_DEVICE, &memory, f));
-  assert_null(opencl_backend.host(k.device->state, memory));
-  const tn_span span = {k.device, memory, 0, BYTES};
-  for (int i = 0; i < MARKS; i++) {
-    const tn_work works[] = {
-        {.kind = TN_WORK_FILL, .to = span, .fill = (uint8_t)(i + 1)},
-        {.kind = TN_WORK_READ, .from = span, .host = seen},
-    };
-    ok(s->enqueue(stream, works, 2, f));
-    ok(s->mark(stream, true, &marks[i], f));
-    ok(s->await(stream, marks[i], f));
-  }
-  tn_status status = s->sync(marks[MARKS - 1], 0, &timeout);
-  assert_true(status == TN_OK || status == TN_ERR_TIMEOUT);
-  ok(s->sync(marks[MARKS - 1], INT64_C(60000000000), f));
-  for (int i = 0; i < MARKS; i++) ok(s->sync(marks[i], -1, f));
-  for (size_t i = 0; i < BYTES; i++) assert_int_equal(seen[i], MARKS);
-  assert_true(s->time(marks[0]) > 0);
-  assert_true(s->time(marks[2]) >= s->time(marks[1]) && s->time(marks[1]) >= s->time(marks[0]));
-  for (int i = 0; i < MARKS; i++) s->mark_free(marks[i]);
-  s->free(stream);
-  opencl_backend.free(k.device->state, memory, BYTES);
+  driver_marks_check(&k);
 }
 
 /* Losses. */
