@@ -23,6 +23,7 @@ llvm=(g++ llvm-19-dev)
 tests=(g++ clang-14 libclang-rt-14-dev llvm-14 clang-format-14 libcmocka-dev python3-venv z3)
 opencl=(ocl-icd-libopencl1 pocl-opencl-icd)
 mpi=(openmpi-bin)
+pictures=(libpng16-16 libjpeg62-turbo-dev libopenjp2-7 libtiff6 libwebp7)
 
 fail() { echo "setup: $*" >&2; exit 1; }
 
@@ -110,7 +111,7 @@ case $purpose in
 '') install_packages "${build[@]}" ;;
 --llvm) install_packages "${build[@]}" "${llvm[@]}" ;;
 --tests)
-  install_packages "${build[@]}" "${tests[@]}"
+  install_packages "${build[@]}" "${tests[@]}" "${pictures[@]}"
   (install_packages "${llvm[@]}") ||
     echo "setup: ${llvm[*]} cannot be installed: the LLVM module is left out, and its tests are skipped" >&2
   (install_packages "${opencl[@]}") ||

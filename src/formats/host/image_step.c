@@ -21,7 +21,7 @@ static tn_status decode(const uint8_t *at, size_t n, picture *p, diag *d) {
   if (n >= 3 && at[0] == 'P' && at[1] >= '1' && at[1] <= '6')
     return picture_decode_pnm(at, n, p, d);
   if (begins_with(at, n, "\0\0\0\x0cjP  ", 8) || begins_with(at, n, "\xff\x4f\xff\x51", 4))
-    return diag_set(d, TN_ERR_UNSUPPORTED, "JPEG 2000 is not supported");
+    return picture_decode_jpeg2000(at, n, p, d);
   return TN_OK;
 }
 

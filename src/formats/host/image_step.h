@@ -1,5 +1,5 @@
-/* Host steps that decode pictures: BMP and PNM here, PNG, JPEG, WebP and TIFF by their libraries,
-   which are opened at run time. */
+/* Host steps that decode pictures: BMP and PNM here, PNG, JPEG, JPEG 2000, WebP and TIFF by their
+   libraries, which are opened at run time. */
 #ifndef TENON_FORMATS_HOST_IMAGE_STEP_H
 #define TENON_FORMATS_HOST_IMAGE_STEP_H
 

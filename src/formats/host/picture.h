@@ -29,5 +29,6 @@ tn_status picture_decode_png(const uint8_t *at, size_t n, picture *p, diag *d);
 tn_status picture_decode_webp(const uint8_t *at, size_t n, picture *p, diag *d);
 tn_status picture_decode_tiff(const uint8_t *at, size_t n, picture *p, diag *d);
 tn_status picture_decode_jpeg(const uint8_t *at, size_t n, picture *p, diag *d);
+tn_status picture_decode_jpeg2000(const uint8_t *at, size_t n, picture *p, diag *d);
 
 #endif

@@ -46,6 +46,29 @@ JPEG = base64.b64decode(
     "Z2hnPk1xeXBkeFxlZ2P/2wBDARESEhgVGC8aGi9jQjhCY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2Nj"
     "Y2NjY2NjY2NjY2P/wAARCAAIAAgDASIAAhEBAxEB/8QAFQABAQAAAAAAAAAAAAAAAAAAAAL/xAAUEAEAAAAAAAAAAAAAAAAAAAAA"
     "/8QAFAEBAAAAAAAAAAAAAAAAAAAABf/EABQRAQAAAAAAAAAAAAAAAAAAAAD/2gAMAwEAAhEDEQA/AJAFmX//2Q==")
+# By Pillow too, without loss: the numbers 0, 10 … 170 as a file, as a bare codestream, and with opacity; their
+# red as gray; six numbers of 16 bits; and the numbers (124, 86, 180) as luminance and differences of colours.
+JPEG_2000 = {name: base64.b64decode(text) for name, text in {
+    "file": "AAAADGpQICANCocKAAAAFGZ0eXBqcDIgAAAAAGpwMiAAAAAtanAyaAAAABZpaGRyAAAAAgAAAAMAAwcHAAAAAAAPY29scgEAAAAAABAAAACv"
+            "anAyY/9P/1EALwAAAAAAAwAAAAIAAAAAAAAAAAAAAAMAAAACAAAAAAAAAAAAAwcBAQcBAQcBAf9SAAwAAAABAAEEBAAB/1wAB0BASEhQ/2QA"
+            "JQABQ3JlYXRlZCBieSBPcGVuSlBFRyB2ZXJzaW9uIDIuNS40/5AACgAAAAAANAAB/5PPtAwG8z/PtAwHGKvH1AQGtaPtAwACS3+j7QMAAkt/"
+            "o+0DAAJLf//Z",
+    "stream": "/0//UQAvAAAAAAADAAAAAgAAAAAAAAAAAAAAAwAAAAIAAAAAAAAAAAADBwEBBwEBBwEB/1IADAAAAAEAAQQEAAH/XAAHQEBISFD/ZAAl"
+              "AAFDcmVhdGVkIGJ5IE9wZW5KUEVHIHZlcnNpb24gMi41LjT/kAAKAAAAAAA0AAH/k8+0DAbzP8+0DAcYq8fUBAa1o+0DAAJLf6PtAwAC"
+              "S3+j7QMAAkt//9k=",
+    "gray": "AAAADGpQICANCocKAAAAFGZ0eXBqcDIgAAAAAGpwMiAAAAAtanAyaAAAABZpaGRyAAAAAgAAAAMAAQcHAAAAAAAPY29scgEAAAAAABEAAACQ"
+            "anAyY/9P/1EAKQAAAAAAAwAAAAIAAAAAAAAAAAAAAAMAAAACAAAAAAAAAAAAAQcBAf9SAAwAAAABAAEEBAAB/1wAB0BASEhQ/2QAJQABQ3Jl"
+            "YXRlZCBieSBPcGVuSlBFRyB2ZXJzaW9uIDIuNS40/5AACgAAAAAAGwAB/5PPtAwG8z+j7QMAAkt//9k=",
+    "opacity": "AAAADGpQICANCocKAAAAFGZ0eXBqcDIgAAAAAGpwMiAAAABPanAyaAAAABZpaGRyAAAAAgAAAAMABAcHAAAAAAAPY29scgEAAAAAABAA"
+               "AAAiY2RlZgAEAAAAAAABAAEAAAACAAIAAAADAAMAAQAAAAAAv2pwMmP/T/9RADIAAAAAAAMAAAACAAAAAAAAAAAAAAADAAAAAgAAAAAA"
+               "AAAAAAQHAQEHAQEHAQEHAQH/UgAMAAAAAQABBAQAAf9cAAdAQEhIUP9kACUAAUNyZWF0ZWQgYnkgT3BlbkpQRUcgdmVyc2lvbiAyLjUu"
+               "NP+QAAoAAAAAAEEAAf+Tz7QMBvM/z7QMBxirx9QEBrXPtAwG8z+j7QMAAkt/o+0DAAJLf6PtAwACS3+j7QMAAkt//9k=",
+    "16 bits": "/0//UQApAAAAAAADAAAAAgAAAAAAAAAAAAAAAwAAAAIAAAAAAAAAAAABDwEB/1IADAAAAAEAAQQEAAH/XAAHQICIiJD/ZAAlAAFDcmVh"
+               "dGVkIGJ5IE9wZW5KUEVHIHZlcnNpb24gMi41LjT/kAAKAAAAAAAhAAH/k8/8MBQG8zTNNaP/BgKAAkt6Bz//2Q==",
+    "luminance": "AAAADGpQICANCocKAAAAFGZ0eXBqcDIgAAAAAGpwMiAAAAAtanAyaAAAABZpaGRyAAAAAgAAAAMAAwcHAAAAAAAPY29scgEAAAAAABIA"
+                 "AACdanAyY/9P/1EALwAAAAAAAwAAAAIAAAAAAAAAAAAAAAMAAAACAAAAAAAAAAAAAwcBAQcBAQcBAf9SAAwAAAABAAEEBAAB/1wAB0BA"
+                 "SEhQ/2QAJQABQ3JlYXRlZCBieSBPcGVuSlBFRyB2ZXJzaW9uIDIuNS40/5AACgAAAAAAIgAB/5PA+EIJP8fUBgj9j8fUBgG5f4CAgP/Z",
+}.items()}
 WEBP = base64.b64decode("UklGRjAAAABXRUJQVlA4TCQAAAAvAkAAAC8gFkz+QeTvmcR4nMJj/hPbUNO2ARvq/MupEf2P6QU=")
 
 
@@ -90,6 +113,11 @@ def decoder(version, rng):
     yield made(tiff(rgb), rgb, "TIFF")
     yield made(JPEG, np.full((8, 8, 3), (198, 101, 50), np.uint8), "JPEG")
     yield made(WEBP, np.arange(0, 180, 10, np.uint8).reshape(2, 3, 3), "WebP")
+    steps = np.arange(0, 180, 10, np.uint8).reshape(2, 3, 3)
+    for kind, y in (("file", steps), ("stream", steps), ("opacity", steps), ("gray", np.repeat(steps[:, :, :1], 3, 2)),
+                    ("16 bits", np.repeat(np.arange(0, 180, 30, np.uint8).reshape(2, 3, 1), 3, 2)),
+                    ("luminance", np.full((2, 3, 3), (197, 101, 50), np.uint8))):
+        yield made(JPEG_2000[kind], y, f"JPEG 2000: {kind}")
     rgba = np.concatenate([rgb, rng.integers(0, 256, (5, 7, 1), np.uint8)], 2)
     yield made(png(rgba), rgb, "PNG with opacity")
     yield made(bmp_with_opacity(rgba), rgb, "BMP with opacity")
@@ -108,7 +136,9 @@ def decoder(version, rng):
     nothing = np.zeros((0, 0, 3), np.uint8)
     for label, data in (("nothing", b""), ("what is no picture", b"GIF89a" + bytes(40)), ("a cut BMP", bmp(rgb)[:100]),
                         ("a cut PNG", png(rgb)[:60]), ("a cut TIFF", tiff(rgb)[:90]), ("a cut PPM", pnm(6, rgb)[:60]),
-                        ("a cut JPEG", b"\xff\xd8\xff\xe0" + bytes(20)), ("a cut WebP", b"RIFF\x20\0\0\0WEBPVP8 " + bytes(8)),
+                        ("a cut JPEG", b"\xff\xd8\xff\xe0" + bytes(20)), ("a cut JPEG 2000", JPEG_2000["file"][:120]), ("a JPEG 2000 without its samples", JPEG_2000["stream"][:150]),
+                        ("a JPEG 2000 too large", JPEG_2000["stream"][:8] + b"\x7f" * 8 + JPEG_2000["stream"][16:]),
+                        ("a cut WebP", b"RIFF\x20\0\0\0WEBPVP8 " + bytes(8)),
                         ("a JPEG too large", JPEG.replace(b"\xff\xc0\0\x11\x08\0\x08\0\x08", b"\xff\xc2\0\x11\x08" + b"\xff\xdc" * 2)),
                         ("a BMP of an old header", bmp(rgb)[:14] + struct.pack("<IHHHH", 12, 7, 5, 1, 24) + bmp(rgb)[26:]),
                         ("a BMP too large", bmp(rgb)[:18] + b"\xff\xff\xff\x7f" * 2 + bmp(rgb)[26:])):
