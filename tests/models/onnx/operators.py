@@ -148,6 +148,39 @@ NAMES_OF_TYPES = {np.dtype(t): n for t, n in (
     ("u1", "UINT8"), (bool, "BOOL"))}
 
 
+def cast_strings():
+    """Casts to and from strings, in the forms that the runtime gives too; it writes f32 with 8 digits and f64
+    with 17, where fewer may do or more are needed."""
+    def made(x, to, y, label=""):
+        return stated(one("Cast", x, to=ONNX_TYPE[np.dtype(to)], label=label), y)
+    def strings(*texts):
+        return np.array(texts, object)
+    floats = [1.5, -0.0, 0.1, 1e20, np.nan, np.inf, -np.inf, 1e-7, 100000, -2.25]
+    texts = strings("1.5", "-0", "0.1", "1e+20", "NaN", "INF", "-INF", "1e-07", "100000", "-2.25")
+    yield made(np.array(floats, F32), object, texts)
+    yield made(np.array(floats, F64), object, texts)
+    yield made(np.array([16777217 * 8, 1 / 3], F32), object, strings("1.3421773e+08", "0.33333334"), "of nine digits")
+    yield made(np.array([1 / 3, 2**53 + 2], F64), object, strings("0.3333333333333333", "9007199254740994"))
+    yield made(np.array([99999992, 12345.678, 0.00012], F32), object, strings("99999992", "12345.678", "0.00012"))
+    yield made(np.array([1e16, 1e17, 1234567.8901], F64), object, strings("1" + "0" * 16, "1e+17", "1234567.8901"))
+    yield made(np.array([1.5, 1 / 3, np.nan], F16), object, strings("1.5", "0.33325195", "NaN"))
+    yield made(np.array([True, False]), object, strings("1", "0"))
+    for t in (np.int8, np.int64, np.uint8, np.uint64):
+        ends = np.array([np.iinfo(t).min, 7, np.iinfo(t).max], t)
+        yield made(ends, object, strings(*map(str, ends)))
+        yield made(strings(*map(str, ends)), t, ends)
+    read = strings("1.5", " nan ", "Inf", "+INF", "-inf", "1e-5", "1E8", "\t-7\n", ".5", "3.")
+    values = [1.5, np.nan, np.inf, np.inf, -np.inf, 1e-5, 1e8, -7, 0.5, 3]
+    for t in (F16, F32, F64):
+        with np.errstate(over="ignore"):
+            yield made(read, t, np.array(values, F64).astype(t))
+    yield made(strings("1.9", "-1.9", "1e3", "+5", "-0"), np.int32, np.array([1, -1, 1000, 5, 0], np.int32))
+    yield made(strings("0", "1", "-3"), bool, np.array([False, True, True]))
+    yield made(strings("a", ""), object, strings("a", ""), "of strings")
+    yield stated(one("Cast", with_batch(np.array([["1", "2"]], object), "n"), to=TensorProto.FLOAT,
+                     more=[{"x0": np.array([["1", "2"]], object)}]), np.array([[1, 2]], F32))
+
+
 def cast(version, rng):
     if version < 6:   # which the references do not know
         for a, b in itertools.product(NAMES_OF_TYPES, NAMES_OF_TYPES):
@@ -159,6 +192,8 @@ def cast(version, rng):
         types.remove(BF16)
     for a, b in itertools.product(types, types):
         yield one("Cast", cast_values(a, b), to=ONNX_TYPE[b])
+    if version >= 9:
+        yield from cast_strings()
     if version >= 19:
         yield one("Cast", some(rng, (3,), F32), to=TensorProto.FLOAT16, saturate=0)
     yield one("Cast", with_batch(some(rng, (2, 3), F32), "n"), to=TensorProto.INT64,

@@ -167,7 +167,10 @@ def cast_like(version, rng):
         to = [t for t, n in ONNX_TYPE.items() if n == attributes["to"]]
         if len(to) == 1 and list(attributes) == ["to"]:
             x = case.inputs["x0"]
-            yield one("CastLike", x, np.zeros((2,), to[0]), more=case.more)
+            like = np.full((2,), "" if to[0] == object else 0, to[0])
+            made = one("CastLike", x, like, more=case.more)
+            made.expected = case.expected
+            yield made
 
 
 def bit_cast(version, rng):

@@ -99,6 +99,22 @@ class Tests:
         for name in ("y", "n"):
             self.check(f"interpreted {name}", found[0][name].tolist() == found[1][name].tolist(), found[1])
 
+    def numbers_of_strings(self):
+        """Strings that are no number of the type fail the run."""
+        def to(kind):
+            return self.library.load(model([helper.make_node("Cast", ["x"], ["y"], to=kind)],
+                                           {"x": (STRING, [1])}, {"y": (kind, [1])}))
+        for kind, name, texts in ((F32, "f32", ["", "a", "1.5x", "0x10", "1,5", "infinity", "nan(1)", "1 2", "."]),
+                                  (I64, "i64", ["", "a", "9223372036854775808", "1e19", "NaN", "INF", "--1"]),
+                                  (TensorProto.UINT8, "u8", ["256", "-1", "1e3"]),
+                                  (TensorProto.INT8, "i8", ["128", "-129"]),
+                                  (TensorProto.UINT64, "u64", ["-1", "18446744073709551616"])):
+            m = to(kind)
+            for text in texts:
+                self.refused(f"{text!r} as {name}", "ERR_ARGUMENT", ["Cast", f"'{text}'", f"type {name}"],
+                             lambda: m.run({"x": np.array([text], object)}))
+            m.free()
+
     def refusals(self):
         load = self.library.load
         text = helper.make_tensor_value_info("t", STRING, None)
@@ -130,9 +146,10 @@ def main():
     t = Tests(sys.argv[1])
     t.table()
     t.interpreted()
+    t.numbers_of_strings()
     t.refusals()
     t.check("tn_close", t.library.close() == 0)
-    return t.check.end(20)
+    return t.check.end(40)
 
 
 if __name__ == "__main__":

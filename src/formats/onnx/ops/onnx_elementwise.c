@@ -2,7 +2,6 @@
    defines another meaning for some types or versions (Div, Mod, Pow, …), with the difference made
    here. */
 #include "formats/onnx/ops/onnx_builders.h"
-#include "formats/onnx/ops/quantise.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/operators.h"
@@ -169,41 +168,6 @@ void onnx_Gelu(onnx_call *c) {
   if (!uses_tanh && strcmp(approximation, "none"))
     onnx_fail(c, TN_ERR_FORMAT, "approximate is '%.50s', not none or tanh", approximation);
   c->outputs[0] = (uses_tanh ? build_gelu_tanh : build_gelu)(onnx_builder(c), onnx_input(c, 0));
-}
-
-/** The type that version 1 names, as TensorProto does. */
-static dtype named_type(const onnx_call *c) {
-  static const struct {
-    const char *name;
-    dtype t;
-  } types[] = {{"FLOAT", DT_F32},   {"UINT8", DT_U8},   {"INT8", DT_I8},    {"UINT16", DT_U16},
-               {"INT16", DT_I16},   {"INT32", DT_I32},  {"INT64", DT_I64},  {"BOOL", DT_BOOL},
-               {"FLOAT16", DT_F16}, {"DOUBLE", DT_F64}, {"UINT32", DT_U32}, {"UINT64", DT_U64}};
-  const char *name = onnx_string_attribute(c, "to", "");
-  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-    if (!strcmp(name, types[i].name)) return types[i].t;
-  onnx_fail(c, TN_ERR_UNSUPPORTED, "attribute 'to' is type '%.50s', which is not supported", name);
-}
-
-/** Floats outside of an integer type of 4 or 2 bits, which ONNX does not define, wrap as in its
-    reference implementation. */
-static void cast_to(onnx_call *c, dtype to) {
-  builder *b = onnx_builder(c);
-  value x = onnx_input(c, 0);
-  bool wraps = dtype_is_storage(to) && dtype_has_ints(to) && dtype_has_floats((dtype)x.node->dtype);
-  if (wraps) x = build_cast(b, x, DT_I32);
-  c->outputs[0] = build_cast_by(b, x, to, onnx_storage_rounding(c));
-}
-
-void onnx_Cast(onnx_call *c) {
-  cast_to(c, c->version < 6 ? named_type(c) : onnx_dtype_attribute(c, "to", (dtype)0));
-}
-
-void onnx_CastLike(onnx_call *c) { cast_to(c, (dtype)onnx_input(c, 1).node->dtype); }
-
-void onnx_BitCast(onnx_call *c) {
-  c->outputs[0] =
-      build_bitcast(onnx_builder(c), onnx_input(c, 0), onnx_dtype_attribute(c, "to", (dtype)0));
 }
 
 void onnx_Mean(onnx_call *c) {
