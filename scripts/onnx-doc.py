@@ -109,8 +109,8 @@ a list says that it is absent. `tn_model_length` tells how many tensors an outpu
 Tensors of strings hold the numbers that the strings have in a table of the model, as i64
 (`tn_model_string_number`, `tn_model_string`; `is_string` of `tn_port`). Operators that move elements take
 them (Gather, Concat, Reshape, Where …), as do Equal and those of `ai.onnx.ml` that map or classify; all
-others refuse them. StringConcat, StringSplit, StringNormalizer and RegexFullMatch are steps that the host
-computes; none may be in the body of a loop.
+others refuse them. StringConcat, StringSplit, StringNormalizer, RegexFullMatch, and Cast and CastLike to and
+from strings are steps that the host computes; none may be in the body of a loop.
 
 - The table keeps what runs made until the model and its bindings are freed.
 - StringSplit without a delimiter splits at white space of ASCII; an empty string has one empty part at
@@ -118,15 +118,19 @@ computes; none may be in the body of a loop.
 - StringNormalizer leaves out elements that are stop words, compared in lower case unless
   `is_case_sensitive`, as ONNX Runtime does. Case is changed code point by code point, by the C library's
   table of `locale`, or of C.UTF-8 where that is not installed.
+- Cast writes floats by the fewest digits that give the number back ("1.5", "1e+20", "NaN", "-INF"; f16 and
+  bf16 as f32), where ONNX Runtime has 8 digits of f32 and 17 of f64; bools are "1" and "0". It reads decimal
+  numbers, and NaN and INF in any case; a string that is none, or an integer out of range, is an error of the
+  run.
 - RegexFullMatch needs PCRE2 (libpcre2-8.so.0), which has RE2's syntax and more.
 
 ## Pictures
 
 ImageDecoder is a step of the host too. It decodes BMP (of 8, 24 and 32 bits, not compressed) and PNM itself,
-PNG, WebP, TIFF and JPEG by libpng16.so.16, libwebp.so.7, libtiff.so.6 and libjpeg-turbo, which are opened when
-such a picture is decoded: a run without them fails. JPEG needs its header when the library is built; JPEG 2000
-is refused. A picture is decoded twice, once for its sizes. Opacity is dropped; bytes that cannot be decoded
-give no pixels.
+PNG, WebP, TIFF, JPEG and JPEG 2000 by libpng16.so.16, libwebp.so.7, libtiff.so.6, libjpeg-turbo and
+libopenjp2.so.7, which are opened when such a picture is decoded: a run without them fails. JPEG needs its
+header when the library is built; JPEG 2000 in CMYK or e-YCC is refused. A picture is decoded twice,
+once for its sizes. Opacity is dropped; bytes that cannot be decoded give no pixels.
 
 ## Indices out of range
 
