@@ -349,16 +349,22 @@ static void reset_queries(import *m) {
 static void call_function(import *m, const onnx_function *f, const onnx_node *n, const value in[],
                           value out[]);
 
+static onnx_call call_of(import *m, const onnx_node *n) {
+  const onnx_op *row = op_table_find(n->domain, n->op_type);
+  int64_t opset = onnx_opset_of_domain(m->opsets, n->domain);
+  return (onnx_call){.m = m,
+                     .node = n,
+                     .version = row ? op_table_version(row, opset) : 0,
+                     .n_inputs = n->inputs.n,
+                     .n_outputs = n->outputs.n};
+}
+
 /** Builds an operator. */
 static void build_operator(import *m, const onnx_node *n, const value in[], value out[]) {
   const onnx_op *row = op_table_find(n->domain, n->op_type);
-  onnx_call c = {.m = m,
-                 .node = n,
-                 .version = op_table_version(row, onnx_opset_of_domain(m->opsets, n->domain)),
-                 .n_inputs = n->inputs.n,
-                 .n_outputs = n->outputs.n,
-                 .inputs = in,
-                 .outputs = out};
+  onnx_call c = call_of(m, n);
+  c.inputs = in;
+  c.outputs = out;
   check_node(&c, row);
   reset_queries(m);
   if (!onnx_build_on_strings(&c, row)) row->build(&c);
@@ -372,25 +378,42 @@ static size_t outputs_set(const onnx_node *n) {
   return has_more ? row->max_outputs : n->outputs.n;
 }
 
-static void add_node(import *m, const onnx_node *written) {
-  arena *a = m->b.arena;
-  const onnx_node *n = resolve_attributes(m, written);
+/** The outputs of an operator, or of a call of a function. */
+static value *build_node(import *m, const onnx_node *n, const value in[]) {
   const onnx_function *f = onnx_function_of_node(m->model, n);
-  const char *reason = onnx_unsupported_reason(m->model, m->opsets, n); /* of a branch */
-  if (reason) diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "%s", reason);
-  value *in = arena_calloc(a, n->inputs.n + 1, sizeof *in);
-  value *out = arena_calloc(a, (f ? n->outputs.n : outputs_set(n)) + 1, sizeof *out);
-  for (size_t i = 0; i < n->inputs.n; i++)
-    if (*n->inputs.at[i]) in[i] = find_value(m, n->inputs.at[i])->v;
+  value *out = arena_calloc(m->b.arena, (f ? n->outputs.n : outputs_set(n)) + 1, sizeof *out);
   if (f)
     call_function(m, f, n, in, out);
   else
     build_operator(m, n, in, out);
+  return out;
+}
+
+static void add_node(import *m, const onnx_node *written) {
+  const onnx_node *n = resolve_attributes(m, written);
+  const char *reason = onnx_unsupported_reason(m->model, m->opsets, n); /* of a branch */
+  if (reason) diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "%s", reason);
+  value *in = arena_calloc(m->b.arena, n->inputs.n + 1, sizeof *in);
+  for (size_t i = 0; i < n->inputs.n; i++)
+    if (*n->inputs.at[i]) in[i] = find_value(m, n->inputs.at[i])->v;
+  const value *out = build_node(m, n, in);
   for (size_t i = 0; i < n->outputs.n; i++) {
     if (out[i].node) check_element_count(m, out[i].node);
     if (*n->outputs.at[i]) define_output(m, n->outputs.at[i], out[i], n);
   }
 }
+
+/* Nodes that are built once more. */
+
+const importer_value *onnx_named_value(onnx_call *c, const char *name) {
+  return find_value(c->m, name);
+}
+
+const value *onnx_build_node(onnx_call *c, const onnx_node *n, const value in[]) {
+  return build_node(c->m, n, in);
+}
+
+onnx_call onnx_call_of(onnx_call *c, const onnx_node *n) { return call_of(c->m, n); }
 
 /* Bodies of loops, and branches. */
 

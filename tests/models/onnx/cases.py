@@ -82,9 +82,9 @@ def own_name(op):
 
 def model_of(cases, opset, ir_version=8):
     """Makes a model with all cases side by side; names of case i begin with "ci", i a number. The
-    opset is that of the domain of the first node."""
+    opset is that of the domain of the first case's nodes, ONNX's own aside."""
     inputs, initialisers, nodes, outputs = [], [], [], []
-    domain = domain_of(cases[0].nodes[0][0])
+    domain = max(domain_of(op) for op, *_ in cases[0].nodes)
     for i, case in enumerate(cases):
         def own(name):
             return f"c{i}.{name}" if name else ""
@@ -97,6 +97,9 @@ def model_of(cases, opset, ir_version=8):
                 inputs.append(helper.make_tensor_value_info(own(name), ONNX_TYPE[x.array.dtype],
                                                             dims))
         for k, (op, ins, outs, attributes) in enumerate(case.nodes):
+            if own_name(op) == "Gradient":   # whose attributes name tensors
+                attributes = {k: own(v) if isinstance(v, str) else [own(n) for n in v]
+                              for k, v in attributes.items()}
             nodes.append(helper.make_node(own_name(op), [own(n) for n in ins], [own(n) for n in outs],
                                           name=own(f"node{k}"), domain=domain_of(op), **attributes))
         outputs += [onnx.ValueInfoProto(name=own(n)) for n in case.outputs]

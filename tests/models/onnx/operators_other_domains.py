@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
+import operators_gradient
 from cases import one, stated
 from operators_networks import F16, F32, F64, outputs, some, varying
 
@@ -295,5 +296,6 @@ OPERATORS = {
     "ai.onnx.preview.training.Adam": optimizer("Adam", 2, norm_coefficient=0.1, epsilon=1e-3,
                                                alpha=0.8, beta=0.9, norm_coefficient_post=0.2),
     "ai.onnx.preview.training.Momentum": momentum,
+    "ai.onnx.preview.training.Gradient": operators_gradient.gradient,
     "ai.onnx.preview.FlexAttention": flex_attention,
 }

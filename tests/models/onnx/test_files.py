@@ -64,6 +64,20 @@ def loop(*nodes, state=("x", "t"), outputs=1, inputs="9 yes x", more=(), op="Loo
                           ("r", np.ones((1, 4, 4), np.float32))])
 
 
+TRAINING = "ai.onnx.preview.training"
+
+
+def gradient(*nodes, inputs="x", outputs="d", **attributes):
+    """Makes a model of a gradient of y, which these nodes give."""
+    return model(*nodes, node("Gradient", inputs, outputs, domain=TRAINING, **({"y": "y"} | attributes)),
+                 outputs=outputs.split(), domains=[(TRAINING, 1)],
+                 weights=[("yes", np.array(True))])
+
+
+def branch(name):
+    return helper.make_graph([helper.make_node("Neg", ["x"], [name])], name, [], ports((name, FLOAT, None)))
+
+
 STEP = node("Neg", "s0", "t", "inner")
 ENDS = [STEP, node("ReduceMax", "t", "m", keepdims=0), node("Less", "m low", "ends")]
 
@@ -221,6 +235,19 @@ REFUSED = {
         "ERR_FORMAT", ["'the Slice'", "the step along axis 0 is 0"]),
     "a cast to complex numbers": (model(node("Cast", "x", "y", to=TensorProto.COMPLEX64)), "ERR_UNSUPPORTED",
                                   ["'the Cast'", "attribute 'to' is type c64, which is not supported"]),
+    "a gradient without a rule": (
+        gradient(node("Sin", "x", "h"), node("Erf", "h", "y"), xs=["x"]), "ERR_UNSUPPORTED",
+        ["'the Gradient'", "the gradient of Erf (node 'the Erf') is not supported"]),
+    "a gradient through a branch": (
+        gradient(node("If", "yes", "h", then_branch=branch("t"), else_branch=branch("e")), node("Neg", "h", "y"),
+                 xs=["x"]), "ERR_UNSUPPORTED", ["'the Gradient'", "If node 'the If', which has a graph"]),
+    "a gradient of integers": (gradient(node("Cast", "x", "i", to=INT64), node("Neg", "i", "y"), xs=["x"]),
+                               "ERR_DTYPE", ["'the Gradient'", "'y' is i64"]),
+    "a gradient by more than is given": (gradient(node("Neg", "x", "y"), xs=["x", "z"]), "ERR_FORMAT",
+                                         ["'the Gradient'", "1 inputs and 1 outputs do not fit to 2 xs and 0 zs"]),
+    "a gradient by a tensor twice": (gradient(node("Neg", "x", "y"), inputs="x x", xs=["x"], zs=["x"]), "ERR_FORMAT",
+                                     ["'the Gradient'", "'x' is named twice"]),
+    "a gradient of nothing": (gradient(node("Neg", "x", "h"), xs=["x"]), "ERR_FORMAT", ["'the Gradient'", "'y'"]),
     "a cast to nothing": (model(node("Cast", "x", "y", to=99)), "ERR_UNSUPPORTED", ["'the Cast'"]),
     "an input of strings": (model(node("Exp", "x", "y"), inputs=ports(("x", STRING, [2]))),
                             "ERR_UNSUPPORTED", ["'x'", "string"]),

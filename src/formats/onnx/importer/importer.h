@@ -272,6 +272,15 @@ void onnx_import_branch(onnx_call *c, const onnx_graph *g, const value in[], val
 /** As onnx_import_branch; raises if an output is a sequence. */
 void onnx_import_body(onnx_call *c, const onnx_graph *g, const value in[], value out[]);
 
+/** The value of a name where a node stands; raises if there is none. */
+const importer_value *onnx_named_value(onnx_call *c, const char *name);
+
+/** Builds a node that was imported once more, of other inputs; returns its outputs. */
+const value *onnx_build_node(onnx_call *c, const onnx_node *n, const value in[]);
+
+/** The call of another node, to read its attributes; without inputs and outputs. */
+onnx_call onnx_call_of(onnx_call *c, const onnx_node *n);
+
 /** Creates the range of a loop; raises if loops are nested too deep. */
 const node *onnx_loop_range(onnx_call *c, const node *trip_count);
 
