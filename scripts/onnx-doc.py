@@ -132,6 +132,14 @@ libopenjp2.so.7, which are opened when such a picture is decoded: a run without 
 header when the library is built; JPEG 2000 in CMYK or e-YCC is refused. A picture is decoded twice,
 once for its sizes. Opacity is dropped; bytes that cannot be decoded give no pixels.
 
+## Gradients
+
+Gradient is taken apart when the model is loaded: the nodes from `xs` and `zs` to `y` are built of the
+node's inputs, and differentiated in reverse. Of a `y` of several elements it is the gradient of their sum;
+by what `y` does not depend on it is 0. On the way there may be these operators, and others are refused by
+name, as are nodes that have graphs, calls of the model's functions, and gradients of gradients:
+{differentiable}.
+
 ## Indices out of range
 
 An index of Gather, GatherElements or GatherND that is out of range reads 0, where ONNX Runtime fails:
@@ -195,6 +203,13 @@ def types():
     return ", ".join(found[:-1]) + " and " + found[-1]
 
 
+def differentiable():
+    """Returns the operators that have a derivative."""
+    text = (SOURCE / "ops" / "gradient_rules.c").read_text()
+    found = re.findall(r'^    \{"(\w+)", \w+\},$', text, re.MULTILINE)
+    return ", ".join(found[:-1]) + " and " + found[-1]
+
+
 def inputs(least, most):
     if most == MANY:
         return f"{least} or more"
@@ -223,7 +238,7 @@ def page():
             for domain, name, versions, attributes, least, most, _ in sorted(found)]
     return TEXT.format(ir_min=number("ONNX_IR_MIN"), ir_max=number("ONNX_IR_MAX"),
                        opset=number("ONNX_OPSET_MAX"), types=types(), count=len(rows), rows="\n".join(rows),
-                       elements=number("ONNX_ELEMENTS_MAX"),
+                       differentiable=differentiable(), elements=number("ONNX_ELEMENTS_MAX"),
                        depth=bound("ir/core/tensor_loop.h", "LOOP_MAX_DEPTH"))
 
 
