@@ -151,7 +151,17 @@ static bool try_replacing(shrinking *s, const node *from, const node *to) {
   return roots && fails(s, roots, s->g->n_roots);
 }
 
-static bool is_data(const node *n) { return n->dtype != DT_INDEX && n->dtype != DT_VOID; }
+/** True for a bool computed of sizes alone, by which sizes may be chosen: no tensor stands there. */
+static bool is_size_condition(const node *n) {
+  if (n->dtype != DT_BOOL || n->rank || !n->n_src) return false;
+  for (uint32_t i = 0; i < n->n_src; i++)
+    if (n->src[i]->dtype != DT_INDEX && !is_size_condition(n->src[i])) return false;
+  return true;
+}
+
+static bool is_data(const node *n) {
+  return n->dtype != DT_INDEX && n->dtype != DT_VOID && !is_size_condition(n);
+}
 
 static bool is_root(const shrinking *s, const node *n) {
   for (size_t i = 0; i < s->g->n_roots; i++)
