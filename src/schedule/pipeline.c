@@ -90,6 +90,8 @@ static machine machine_of(const schedule_target *t) {
                    .cache = {(double)h.l1_bytes, (double)h.l2_bytes},
                    .shared = (double)h.l3_bytes,
                    .vector = (double)t->vector,
+                   .page = t->teams ? 0 : (double)h.page_bytes,
+                   .tlb = MACHINE_TLB_PAGES,
                    .teams = t->teams,
                    .warp_tiles = has_warp_tiles(t)};
 }
@@ -114,6 +116,8 @@ static const machine *machine_for_rewrites(const schedule_request *r, const mach
   *small = *m;
   small->n_more = 0;
   small->cache[0] = small->cache[1] = (double)(16 << r->search.seed % 4);
+  small->page = 8;
+  small->tlb = 1;
   small->scratch = (double)(512 << r->search.seed % 3);
   return small;
 }

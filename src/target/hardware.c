@@ -4,6 +4,7 @@
 
 #include "target/machine.h"
 
+#include <math.h>
 #include <string.h>
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
@@ -62,6 +63,11 @@ double hardware_rows_bytes(const tn_hardware *known, int64_t apart, double rows)
     if (++held[set] > most) most = held[set];
   }
   return (double)(most * known->page_bytes) * rows / (double)n;
+}
+
+double hardware_pages_read(double page, double apart, double rows) {
+  double share = page > 0 ? fabs(apart) / page : 0;
+  return share > 0.5 ? (share < 1 ? share : 1) * rows : 0;
 }
 
 uint64_t hardware_scratch_bytes(const tn_hardware *h, uint64_t most) {

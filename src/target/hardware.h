@@ -22,6 +22,10 @@ double hardware_l1_resident_bytes(const tn_hardware *known);
     `known`: with defaults. */
 double hardware_rows_bytes(const tn_hardware *known, int64_t apart, double rows);
 
+/** Pages that rows `apart` bytes from each other lie in, where most rows begin another page; else
+   0. `page`: bytes of one; 0: addresses cost the same wherever they are. */
+double hardware_pages_read(double page, double apart, double rows);
+
 /** Bytes of a kernel's own arrays per worker that stay in a core's caches beside its operands.
     `most`: the backend's limit; 0: none. */
 uint64_t hardware_scratch_bytes(const tn_hardware *h, uint64_t most);

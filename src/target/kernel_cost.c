@@ -308,16 +308,16 @@ static double imbalance_of(const kernel_summary *s, double threads) {
   return all > 0 ? slowest * threads / all : 1;
 }
 
-/** Cycles that the loops wait for addresses: where each iteration of the innermost loop around an
-    access reads from another page, and they are more than the TLB holds. */
+/** Cycles that the loops wait for addresses: where most iterations of the innermost loop around
+    an access read from another page, and they are more than the TLB holds. */
 static double page_cycles(const model *m, double page) {
   double cycles = 0;
   for (size_t i = 0; i < m->s->accesses.n; i++) {
     const summary_access *x = &m->s->accesses.at[i];
     bool is_far = false;
     for (size_t k = 0; k < x->n; k++)
-      is_far |= x->loop && x->along[k].loop == x->loop && x->along[k].bytes >= page &&
-                x->along[k].trips > MACHINE_TLB_PAGES;
+      is_far |= x->loop && x->along[k].loop == x->loop &&
+                hardware_pages_read(page, x->along[k].bytes, x->along[k].trips) > MACHINE_TLB_PAGES;
     if (is_far && !x->is_store && m->covered[i] != x->loop)
       cycles += MACHINE_TLB_MISS_CYCLES * m->s->loops.at[x->loop].runs;
   }

@@ -566,7 +566,23 @@ static double price_of_reductions(void *user, size_t device, const node *kernel,
   return has_two_reductions(user, kernel) ? 1e9 : 1;
 }
 
-enum { NO_PRICES, SAME_PRICES, DEAR_REDUCTIONS, FIRST_GAINS, BOTH_GAIN, BEST_GAINS };
+enum { PAGE_OF_ROWS = 1100 }; /* columns: rows of f32 that are more than a page apart */
+
+/** Sums that read an array of rows a page apart are dear. */
+static double price_of_pages(void *user, size_t device, const node *kernel, bool is_searched) {
+  (void)device, (void)is_searched;
+  const test *t = user;
+  node_list order = topo_sort(ir_arena(t->g), &kernel, 1, NULL, NULL);
+  bool has_fold = false, has_rows = false;
+  for (size_t i = 0; i < order.n; i++) {
+    const node *x = order.at[i];
+    has_fold |= x->op == OP_FOLD;
+    has_rows |= x->op == OP_PARAM && node_is_bits(x->dims[x->rank - 1u], PAGE_OF_ROWS);
+  }
+  return has_fold && has_rows ? 1e9 : 1;
+}
+
+enum { NO_PRICES, SAME_PRICES, DEAR_PAGES, DEAR_REDUCTIONS, FIRST_GAINS, BOTH_GAIN, BEST_GAINS };
 
 /** Prices with the first and with the best schedule, of kernels with one reduction and with two:
    one kernel in place of two saves a tenth by first schedules but nothing by best ones; by both;
@@ -583,6 +599,7 @@ static double price_with_gain(void *user, size_t device, const node *kernel, boo
 
 static double (*const prices[])(void *, size_t, const node *,
                                 bool) = {[SAME_PRICES] = same_price,
+                                         [DEAR_PAGES] = price_of_pages,
                                          [DEAR_REDUCTIONS] = price_of_reductions,
                                          [FIRST_GAINS] = price_with_gain,
                                          [BOTH_GAIN] = price_with_gain,
@@ -597,6 +614,7 @@ static void note_reason(void *user, const schedule_decision *d) {
 /** The steps of a result, by prices of kernels. */
 static void count_steps(test *t, const node *y) {
   schedule_request r = {.roots = &y, .n_roots = 1, .math = MATH_DEFAULT};
+  r.target.vector = 64;
   r.pricing = (kernel_pricing){prices[t->seed], t};
   r.observer.decided = note_reason;
   r.observer.user = t;
@@ -644,6 +662,40 @@ static void stores_follow_prices(void **state) {
   assert_int_equal(run_body(two_reductions, NO_PRICES, 0), 1);
   assert_int_equal(run_body(two_reductions, SAME_PRICES, 0), 1);
   assert_int_equal(run_body(two_reductions, DEAR_REDUCTIONS, 0), 2);
+}
+
+/** A product with a transposed left factor of rows more than a page apart. */
+static void product_across_pages(test *t) {
+  ir *g = t->g;
+  const node *a = buffer(t, DT_F32, 0, 2, (int64_t[]){200, PAGE_OF_ROWS});
+  const node *b = buffer(t, DT_F32, 1, 2, (int64_t[]){200, 64});
+  count_steps(t, tensor_matmul(g, ir_permute(g, a, (int64_t[]){1, 0}), b));
+}
+
+/** The same with rows that share a page. */
+static void product_within_pages(test *t) {
+  ir *g = t->g;
+  const node *a = buffer(t, DT_F32, 0, 2, (int64_t[]){200, 100});
+  const node *b = buffer(t, DT_F32, 1, 2, (int64_t[]){200, 64});
+  count_steps(t, tensor_matmul(g, ir_permute(g, a, (int64_t[]){1, 0}), b));
+}
+
+/** The same for a right factor, which lanes read along its rows. */
+static void product_of_long_rows(test *t) {
+  ir *g = t->g;
+  const node *a = buffer(t, DT_F32, 0, 2, (int64_t[]){64, 200});
+  const node *b = buffer(t, DT_F32, 1, 2, (int64_t[]){200, PAGE_OF_ROWS});
+  count_steps(t, tensor_matmul(g, a, b));
+}
+
+/** An operand that reductions read across pages is copied, with their axis last, where prices say
+    so; no other is. */
+static void operands_across_pages_are_copied(void **state) {
+  (void)state;
+  assert_int_equal(run_body(product_across_pages, SAME_PRICES, 0), 1);
+  assert_int_equal(run_body(product_across_pages, DEAR_PAGES, 0), 2);
+  assert_int_equal(run_body(product_within_pages, DEAR_PAGES, 0), 1);
+  assert_int_equal(run_body(product_of_long_rows, DEAR_PAGES, 0), 1);
 }
 
 /** A decision is explained by what made it. */
@@ -1070,6 +1122,7 @@ int main(void) {
       cmocka_unit_test(scratch_is_limited_for_a_kernel),
       cmocka_unit_test(combined_operands_are_stored),
       cmocka_unit_test(stores_follow_prices),
+      cmocka_unit_test(operands_across_pages_are_copied),
       cmocka_unit_test(best_schedules_decide),
       cmocka_unit_test(decisions_have_their_reasons),
       cmocka_unit_test(code_is_limited_for_a_kernel),

@@ -15,6 +15,8 @@ typedef struct machine {
   double cache[2];  /* bytes of a core's own caches */
   double shared;    /* bytes of the last cache */
   double vector;    /* bytes of a vector; 0: there are none */
+  double page;      /* bytes of a page of memory; 0: addresses cost the same wherever they are */
+  double tlb;       /* pages whose addresses a core holds */
   bool teams;      /* teams of workers compute a kernel: each worker runs the FOLDs that it reads */
   bool warp_tiles; /* warps compute tiles of products of words (tensor_rows.def) */
   /* Those of devices 1 …, in a plan of several; it is itself that of device 0, and of others. */

@@ -234,11 +234,12 @@ void store_write_value(grouping *s, value *v, const option *const best[], use *h
   }
   add_whole_reads(s, v, home->g);
   double load = cost_load(s->m, v);
+  bool is_for_one = v->memory.wish == WISH_STORED && readers == 1; /* stored for its only reader */
+  bool may_repeat = s->request->policy == FUSION_BY_COST && !is_for_one;
   for (size_t i = 0; i < readers; i++) {
     use *u = v->places->uses.at[i];
     if (u == home) continue;
-    bool is_cheaper_again = best[i] && best[i]->how == FUSION_INLINED &&
-                            s->request->policy == FUSION_BY_COST &&
+    bool is_cheaper_again = may_repeat && best[i] && best[i]->how == FUSION_INLINED &&
                             best[i]->cost + v->facts->cost.again < load && group_may_read_all(s, u);
     if (is_cheaper_again)
       inline_by_option(s, u, best[i]);

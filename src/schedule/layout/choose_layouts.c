@@ -14,6 +14,7 @@
 #include "laws/laws.h"
 #include "schedule/core/param_like.h"
 #include "schedule/layout/pbqp.h"
+#include "target/hardware.h"
 #include "target/kernel_estimates.h"
 
 #include <math.h>
@@ -187,11 +188,33 @@ static double horizontal_sums(const node *fold, const node *range, double lanes)
   return results * lanes;
 }
 
+/** Operations that the steps of a FOLD wait for addresses, where most read an operand without lanes
+    from another page and these are more than the TLB holds; a register tile waits as a whole. */
+static double page_waits(const layouts *l, const nest_lanes *x, const node *address,
+                         const node *read, size_t lanes) {
+  const node *const *own;
+  size_t n = binder_ranges(x->binder, &own);
+  double page = (double)hardware_with_defaults(&l->r->target.hardware).page_bytes;
+  double bytes = (double)dtype_bytes((dtype)read->dtype), waits = 0;
+  bool is_broadcast = lanes && !node_is_free_in(x->range[lanes], address);
+  if (x->binder->op != OP_FOLD || address->op == OP_WHERE || !is_broadcast) return 0;
+  for (size_t i = 0; i < n; i++) {
+    double apart = (double)ix_coefficient(address, own[i]) * bytes;
+    if (hardware_pages_read(page, apart, range_likely_trips(own[i])) > MACHINE_TLB_PAGES)
+      waits = MACHINE_TLB_MISS_CYCLES * estimate_node_operations(x->binder);
+  }
+  return waits / (x->lanes[lanes] * MACHINE_TILE_SIDE_MOST);
+}
+
 /** Adds the cost of a node for each choice of a nest. */
 static void add_node_cost(layouts *l, const nest_lanes *x, const node *n) {
   double work = estimate_node_operations(n), *cost = l->problem.vertices.at[x->vertex].cost;
   if (n->dtype == DT_BOOL && comparison_splits_nest(l->g, n, x->binder)) return;
+  const node *param = n->op == OP_INDEX && n->src[0]->op == OP_PARAM ? n->src[0] : NULL;
+  const node *address =
+      param ? row_major_address(l->g, param->rank, param->dims, n->src + 1) : NULL;
   for (size_t i = 0; i < x->n && work > 0; i++) {
+    if (address) cost[i] += page_waits(l, x, address, n, i);
     bool depends = i && (n == x->binder || node_is_free_in(x->range[i], n));
     if (!depends)
       cost[i] += work;
@@ -205,8 +228,8 @@ static void add_node_cost(layouts *l, const nest_lanes *x, const node *n) {
 /** Adds the cost of accesses to an array for each choice of a nest and each layout; `to` NULL: an
    array that stays as it is. `scattered`: operations of an access by one lane alone. */
 static void add_access_cost(layouts *l, const nest_lanes *x, const array *to, double work,
-                            double scattered, size_t rank, const node *const extents[],
-                            const node *const coords[]) {
+                            double scattered, const node *read, size_t rank,
+                            const node *const extents[], const node *const coords[]) {
   for (size_t k = 0; k < (to ? to->n : 1); k++) {
     const node *const *in = to ? with_last(l, to, to->axis[k], extents) : extents;
     const node *const *at = to ? with_last(l, to, to->axis[k], coords) : coords;
@@ -218,6 +241,7 @@ static void add_access_cost(layouts *l, const nest_lanes *x, const array *to, do
                         : &l->problem.vertices.at[x->vertex].cost[i];
       bool depends = i && node_is_free_in(x->range[i], address);
       double left = work;
+      if (read) left += page_waits(l, x, address, read, i);
       if (depends)
         left *= address_is_unit_stride(l->g, x->range[i], address) ? 1 / x->lanes[i] : scattered;
       *cost += k ? MACHINE_LAYOUT_GAIN * left : left;
@@ -230,7 +254,7 @@ static void add_store_costs(layouts *l, const nest_lanes *x, const node *out) {
   bool is_root = out->src[out->n_src - 1] == x->binder;
   for (size_t i = 0; i < stage_n_values(x->binder); i++)
     add_access_cost(l, x, is_root ? array_of(l, out->src[i]) : NULL, work,
-                    MACHINE_SCATTERED_STORE_OPERATIONS, stage_rank(x->binder, i),
+                    MACHINE_SCATTERED_STORE_OPERATIONS, NULL, stage_rank(x->binder, i),
                     stage_extents(x->binder, i), stage_coords(x->binder, i));
 }
 
@@ -267,8 +291,8 @@ static nest_lanes *add_nest(layouts *l, const node *binder, const node *out, con
     const node *n = work.at[i], *from = n->op == OP_INDEX ? n->src[0] : NULL;
     const array *to = from ? array_of(l, from) : NULL;
     if (to)
-      add_access_cost(l, x, to, estimate_node_operations(n), MACHINE_GATHER_OPERATIONS, from->rank,
-                      from->dims, n->src + 1);
+      add_access_cost(l, x, to, estimate_node_operations(n), MACHINE_GATHER_OPERATIONS, n,
+                      from->rank, from->dims, n->src + 1);
     else if (n->op == OP_FOLD)
       tie_fold_to_reader(l, map_get(inner, n), x);
     else

@@ -16,6 +16,7 @@
 #include "schedule/values/factor_sums.h"
 #include "schedule/values/guarded_values.h"
 #include "schedule/values/late_values.h"
+#include "schedule/values/moved_operands.h"
 #include "schedule/values/online_softmax.h"
 #include "schedule/values/value_devices.h"
 #include "schedule/values/value_order.h"
@@ -26,6 +27,7 @@ typedef struct building {
   arena *a;    /* of the values */
   arena *work; /* of the walk */
   int math;
+  const machine *m;           /* NULL: nothing is rewritten by costs */
   const joins_policy *policy; /* of joins; NULL: none are made */
   const normalised *in;
   values *out;
@@ -56,6 +58,8 @@ static bool is_computed(const node *n) {
 static void find_tensors(building *r) {
   node_list order = topo_sort(r->work, r->in->roots, r->in->n_roots, enters, NULL);
   if (r->policy) r->joins = joins_choose(r->g, r->policy, r->in, &order, &r->out->places);
+  node_list moved = r->m ? moved_operands_find(r->g, r->m, &order) : (node_list){0};
+  for (size_t i = 0; i < moved.n; i++) add_tensor(r, moved.at[i]);
   for (size_t i = 0; i < r->in->n_roots; i++) add_tensor(r, r->in->roots[i]);
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
@@ -415,8 +419,14 @@ void values_build(ir *g, int math, const machine *m, const joins_policy *p, norm
     *out = (values){0};
     arena *work = ir_scratch(g);
     arena_mark here = arena_save(work);
-    building r = {
-        .g = g, .a = ir_arena(g), .work = work, .math = math, .policy = p, .in = in, .out = out};
+    building r = {.g = g,
+                  .a = ir_arena(g),
+                  .work = work,
+                  .math = math,
+                  .m = m,
+                  .policy = p,
+                  .in = in,
+                  .out = out};
     find_tensors(&r);
     for (size_t i = 0; i < r.tensors.n; i++) add_tensor_value(&r, r.tensors.at[i]);
     if (m) absorb_scans(g, m, in, out);

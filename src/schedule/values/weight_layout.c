@@ -7,10 +7,10 @@
 #include "ir/core/affine.h"
 #include "ir/core/binder.h"
 #include "ir/core/build.h"
-#include "ir/core/tensor_rows.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/element_expression.h"
+#include "schedule/values/contraction.h"
 #include "schedule/values/normalise.h"
 #include "target/machine.h"
 
@@ -22,15 +22,6 @@ typedef struct layout_search {
   map axis;   /* BUFFER → the axis that shall be last, + 1 */
   map uncut;  /* BUFFERs not always read in whole vectors along one axis: not blocked */
 } layout_search;
-
-/** The product that a REDUCE sums, behind views; NULL: none. */
-static const node *product_of(const node *reduce) {
-  const node *x = reduce->op == OP_REDUCE && reduce->ints[0] == OP_ADD ? reduce->src[0] : NULL;
-  while (x &&
-         (x->op == OP_PERMUTE || x->op == OP_SLICE || x->op == OP_EXPAND || x->op == OP_RESHAPE))
-    x = x->src[0];
-  return x && (x->op == OP_MUL || tensor_row_of((op)x->op)) ? x : NULL;
-}
 
 /** True for nodes of an expression: it ends at computed nodes. */
 static bool is_expression(const node *n, void *known) { return !map_has(known, n); }
@@ -187,7 +178,7 @@ static const node *relayout(constant_folding *f, const node *buffer, size_t axis
 static void find_other_readers(layout_search *t, const node_list *order) {
   map products = {0};
   for (size_t i = 0; i < order->n; i++) {
-    const node *product = product_of(order->at[i]);
+    const node *product = contraction_product(order->at[i]);
     if (product) map_set(t->f->a, &products, product, NULL);
   }
   for (size_t i = 0; i < order->n; i++) {
@@ -219,7 +210,7 @@ void weight_layouts_find(constant_folding *f) {
     if (constant_folding_reads_elements(order.at[i]) || is_array(order.at[i]))
       map_set(f->a, &t.known, order.at[i], (void *)order.at[i]);
   for (size_t i = 0; i < order.n; i++) {
-    const node *product = product_of(order.at[i]);
+    const node *product = contraction_product(order.at[i]);
     map own = {0};
     if (!product) continue;
     node_list reads = reads_of_term(&t, order.at[i], product, &own);
