@@ -731,7 +731,12 @@ class Devices(Case):
             f'{name}: jmp *targets+{8 * i}(%rip)\\n.popsection");\n' for i, name in enumerate(OPENCL_FUNCTIONS)))
         subprocess.run(["cc", "-shared", "-fPIC", "-o", self.file("libOpenCL.so.1"), source],
                        check=True)
-        work = ("bench", "add:4x4", "--repeat", "1", "--device", "OPENCL")
+        # The weight is so large that it is read from the file where it is used: into the device.
+        w = onnx.numpy_helper.from_array(np.ones((1024, 64), np.float32), "w")
+        path = model(self.file("sum.onnx"), [helper.make_node("Add", ["x", "w"], ["y"])],
+                     [value("x", TensorProto.FLOAT, [1024, 64])],
+                     [value("y", TensorProto.FLOAT, [1024, 64])], initializer=[w])
+        work = ("run", path, "--profile", "--device", "OPENCL")
 
         def run(fault, result, status):
             return tenon(*work, status=status, env=environment(

@@ -93,31 +93,75 @@ static const char turn[] = "%n = const i64 8\n"
                            "%program = program void %k %d %list\n"
                            "return %program\n";
 
-static void groups_meet_at_barriers(void **state) {
-  (void)state;
-  enum { N = 24 };
-  float x[N], y[N];
+enum { TURNED = 24 };
+
+static tn_program *compile_turn(void) {
   tn_ir *ir;
   tn_failure f;
   tn_program *p;
-  tn_buffer *buffers[2];
-  tn_span spans[2];
-  for (int i = 0; i < N; i++) x[i] = (float)(i * i - 3);
   assert_int_equal(tn_ir_open(NULL, &ir), TN_OK);
   tn_node node = tn_ir_parse(ir, turn, sizeof turn - 1);
   if (!node) fail_msg("%s", tn_ir_message(ir));
   if (tn_program_compile(k.device, ir, &node, 1, &p, &f)) fail_msg("%s", f.text);
-  for (int i = 0; i < 2; i++) {
-    ok(buffer_open(k.device, sizeof x, &buffers[i], &k.diag));
-    ok(buffer_span(buffers[i], &spans[i], &k.diag));
-    ok(span_write(&spans[i], DT_F32, DT_F32, x, N, &k.diag));
-  }
-  if (tn_program_execute(p, &(tn_launch){spans, 2, NULL, 0}, &f)) fail_msg("%s", f.text);
-  ok(span_read(&spans[0], DT_F32, DT_F32, y, N, &k.diag));
-  for (int i = 0; i < N; i++) assert_float_equal(y[i], -x[i], 0);
+  tn_ir_close(ir);
+  return p;
+}
+
+static void fill_numbers(float x[], int first) {
+  for (int i = 0; i < TURNED; i++) x[i] = (float)(i * i - first);
+}
+
+/** Runs the kernel from one span to another and compares with what the first one held. */
+static void check_turn(tn_program *p, tn_span to, tn_span from, const float x[]) {
+  float y[TURNED];
+  tn_failure f;
+  if (tn_program_execute(p, &(tn_launch){(tn_span[]){to, from}, 2, NULL, 0}, &f))
+    fail_msg("%s", f.text);
+  ok(span_read(&to, DT_F32, DT_F32, y, TURNED, &k.diag));
+  for (int i = 0; i < TURNED; i++) assert_float_equal(y[i], -x[i], 0);
+}
+
+static tn_span open_span(tn_buffer **buffer) {
+  tn_span span;
+  ok(buffer_open(k.device, TURNED * sizeof(float), buffer, &k.diag));
+  ok(buffer_span(*buffer, &span, &k.diag));
+  return span;
+}
+
+static void groups_meet_at_barriers(void **state) {
+  (void)state;
+  float x[TURNED];
+  tn_buffer *buffers[2];
+  tn_program *p = compile_turn();
+  tn_span to = open_span(&buffers[0]), from = open_span(&buffers[1]);
+  fill_numbers(x, 3);
+  ok(span_write(&from, DT_F32, DT_F32, x, TURNED, &k.diag));
+  check_turn(p, to, from, x);
   for (int i = 0; i < 2; i++) buffer_release(buffers[i]);
   tn_program_free(p);
-  tn_ir_close(ir);
+}
+
+/** A driver for the processor reads the caller's memory, at any alignment, as it is at the time. */
+static void memory_of_the_host_is_used_in_place(void **state) {
+  (void)state;
+  float data[TURNED + 1], *x = data + 1;
+  const opencl_device *v = k.device->state;
+  tn_buffer *imported, *result;
+  tn_span from;
+  tn_status s =
+      buffer_import(k.device, x, sizeof data - sizeof *data, NULL, NULL, &imported, &k.diag);
+  assert_int_equal(s, v->facts.type & CL_DEVICE_TYPE_CPU ? TN_OK : TN_ERR_UNSUPPORTED);
+  if (s) return;
+  tn_program *p = compile_turn();
+  tn_span to = open_span(&result);
+  ok(buffer_span(imported, &from, &k.diag));
+  for (int first = 3; first < 5; first++) {
+    fill_numbers(x, first);
+    check_turn(p, to, from, x);
+  }
+  buffer_release(imported);
+  buffer_release(result);
+  tn_program_free(p);
 }
 
 static tn_program_spec spec_of(const char *entry, const char *source, size_t n_globals) {
@@ -319,6 +363,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(libraries_that_are_missing),
       cmocka_unit_test(groups_meet_at_barriers),
+      cmocka_unit_test(memory_of_the_host_is_used_in_place),
       cmocka_unit_test(own_divisions_are_correctly_rounded),
       cmocka_unit_test(types_that_a_device_lacks_are_refused),
       cmocka_unit_test(refused_sources_show_the_drivers_log),

@@ -116,11 +116,18 @@ static void add_unknown_uses(tn_buffer *b) {
   mutex_unlock(&v->queues_lock);
 }
 
+/** Waits for the uses of the host's memory, which is the caller's again then. */
+static void end_import(tn_buffer *b) {
+  const tn_backend *k = b->device->backend;
+  diag unread;
+  timeline_points_wait(&b->uses, -1, &unread);
+  if (k->import_end) k->import_end(b->device->state, b->imported);
+}
+
 /** Passes the uses of a buffer that goes to its block; the host's memory waits for them. */
 static void pass_uses(tn_buffer *b) {
-  diag unread;
   if (atomic_load(&b->is_exposed)) add_unknown_uses(b);
-  if (b->imported) timeline_points_wait(&b->uses, -1, &unread);
+  if (b->imported) end_import(b);
   if (!b->block) {
     timeline_points_clear(&b->uses, b->device->mem);
     return;

@@ -171,6 +171,34 @@ static tn_status opencl_alloc(void *device, uint64_t bytes, tn_memory_use use, v
   return status;
 }
 
+/** Uses the host's memory where it lies: a driver for the processor reads and writes it there. */
+static tn_status opencl_import(void *device, void *data, uint64_t bytes, void **memory,
+                               tn_failure *f) {
+  opencl_device *v = device;
+  cl_status s = 0;
+  if (!opencl_is_processor(&v->facts) || bytes > v->facts.buffer_bytes || bytes > SIZE_MAX)
+    return tn_fail(f, TN_ERR_UNSUPPORTED, "OPENCL:%d does not use the host's memory in place",
+                   (int)v->index);
+  opencl_memory *m = mem_calloc(&v->mem, 1, sizeof *m);
+  if (!m) return tn_fail(f, TN_ERR_MEMORY, "out of memory");
+  m->host = data;
+  m->buffer = v->cl.CreateBuffer(v->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, (size_t)bytes,
+                                 data, &s);
+  if (m->buffer) {
+    *memory = m;
+    return TN_OK;
+  }
+  mem_free(&v->mem, m, sizeof *m);
+  return opencl_fail(v, "clCreateBuffer", s, TN_ERR_MEMORY, f);
+}
+
+static void opencl_import_end(void *device, void *memory) {
+  opencl_device *v = device;
+  opencl_memory *m = memory;
+  v->cl.ReleaseMemObject(m->buffer);
+  mem_free(&v->mem, m, sizeof *m);
+}
+
 static void *opencl_host(void *device, void *memory) {
   (void)device;
   return ((opencl_memory *)memory)->host;
@@ -192,6 +220,8 @@ const tn_backend opencl_backend = {.size = sizeof opencl_backend,
                                    .alloc = opencl_alloc,
                                    .free = opencl_free,
                                    .host = opencl_host,
+                                   .import = opencl_import,
+                                   .import_end = opencl_import_end,
                                    .load = opencl_load,
                                    .unload = opencl_unload,
                                    .program = opencl_program_make,

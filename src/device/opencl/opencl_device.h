@@ -25,6 +25,11 @@ typedef struct opencl_facts {
   bool is_rounded;                           /* division and root of f32 may be rounded correctly */
 } opencl_facts;
 
+/** True for a driver of the processor, whose memory is the host's. */
+static inline bool opencl_is_processor(const opencl_facts *k) {
+  return k->type & CL_DEVICE_TYPE_CPU;
+}
+
 /** The number of devices of all drivers, or 1 that is absent if there are none. */
 int32_t opencl_device_count(void);
 
@@ -46,7 +51,7 @@ typedef struct opencl_device {
   const char *lacks[OP_LIMIT + 1]; /* ops that OpenCL C lacks, up to NULL */
 } opencl_device;
 
-/** Memory: a buffer, which the host can address if it is staging memory. */
+/** Memory: a buffer, which the host can address if it is staging memory or its own. */
 typedef struct opencl_memory {
   cl_memory buffer;
   void *host;

@@ -29,8 +29,6 @@ static uint64_t types_of(const opencl_facts *k) {
   return k->has_double ? types : types & ~(UINT64_C(1) << TN_F64);
 }
 
-static bool is_processor(const opencl_facts *k) { return k->type & CL_DEVICE_TYPE_CPU; }
-
 static uint32_t vector_bytes(const opencl_facts *k) {
   return k->vector_floats > 1 ? k->vector_floats * (uint32_t)sizeof(float) : 0;
 }
@@ -46,9 +44,9 @@ static void describe_threads(const opencl_facts *k, tn_capabilities *caps) {
 }
 
 static void describe_teams(const opencl_facts *k, tn_capabilities *caps) {
-  size_t workers = is_processor(k) ? MACHINE_TEAM_WORKERS_CPU : MACHINE_TEAM_WORKERS;
+  size_t workers = opencl_is_processor(k) ? MACHINE_TEAM_WORKERS_CPU : MACHINE_TEAM_WORKERS;
   caps->team_workers = (uint32_t)(k->workers < workers ? k->workers : workers);
-  caps->vector_bytes = is_processor(k) ? vector_bytes(k) : MACHINE_TEAM_VECTOR_BYTES;
+  caps->vector_bytes = opencl_is_processor(k) ? vector_bytes(k) : MACHINE_TEAM_VECTOR_BYTES;
   caps->registers = MACHINE_TEAM_REGISTERS;
   caps->group_bytes = k->group_bytes;
   caps->max_scratch = MACHINE_TEAM_PRIVATE_BYTES / caps->team_workers;
@@ -78,7 +76,7 @@ static tn_status opencl_describe(void *device, const char *limit, tn_capabilitie
                                  tn_failure *f) {
   (void)limit, (void)f;
   const opencl_device *v = device;
-  describe(v, is_processor(&v->facts), caps);
+  describe(v, opencl_is_processor(&v->facts), caps);
   return TN_OK;
 }
 

@@ -38,6 +38,8 @@ static const char *queues_of(const tn_backend *b) {
 }
 
 static const char *copies_of(const tn_backend *b) {
+  if (b->import && b->streams)
+    return "through staging memory; host memory is used in place where the device is the processor";
   if (b->import) return "host memory is used in place";
   return b->peer ? "through staging memory, and directly between its devices"
                  : "through staging memory";
