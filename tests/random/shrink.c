@@ -151,7 +151,8 @@ static bool try_replacing(shrinking *s, const node *from, const node *to) {
   return roots && fails(s, roots, s->g->n_roots);
 }
 
-/** True for a bool computed of sizes alone, by which sizes may be chosen: no tensor stands there. */
+/** True for a bool computed of sizes alone, by which sizes may be chosen: no tensor stands there.
+ */
 static bool is_size_condition(const node *n) {
   if (n->dtype != DT_BOOL || n->rank || !n->n_src) return false;
   for (uint32_t i = 0; i < n->n_src; i++)
