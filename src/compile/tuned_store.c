@@ -53,20 +53,8 @@ struct tuned_store {
   int out;   /* open for appending; -1: not yet */
   diag diag; /* of the arena */
   arena arena;
-  string_map kept;      /* key → decisions */
-  string_map libraries; /* key → decisions that stand for a library and were kept after those */
+  string_map kept; /* key → tuned_kept */
 };
-
-static const char library_prefix[] = "library:";
-
-const char *tuned_library_decisions(arena *a, const char *library) {
-  return arena_printf(a, "%s%s", library_prefix, library);
-}
-
-const char *tuned_library_of(const char *decisions) {
-  size_t n = sizeof library_prefix - 1;
-  return decisions && !strncmp(decisions, library_prefix, n) && decisions[n] ? decisions + n : NULL;
-}
 
 /** Finds the absolute path: of `file`, or of the one in `folder`. */
 static void find_path(tuned_store *s, const char *file, const char *folder) {
@@ -269,23 +257,36 @@ tn_status tuned_store_read(tuned_store *s, void (*visit)(void *user, const tuned
 
 static void set_kept(tuned_store *s, const tuned_record *r) {
   const char *decisions = arena_printf(&s->arena, "%s", r->schedule.decisions);
-  const char *key = arena_printf(&s->arena, "%s", r->key);
-  bool is_library = tuned_library_of(decisions) != NULL;
-  if (is_library || string_map_get(&s->libraries, key))
-    string_map_set(&s->arena, &s->libraries, key, is_library ? (void *)decisions : NULL);
-  if (!is_library) string_map_set(&s->arena, &s->kept, key, (void *)decisions);
+  tuned_kept *k = string_map_get(&s->kept, r->key);
+  if (!k) {
+    k = arena_calloc(&s->arena, 1, sizeof *k);
+    string_map_set(&s->arena, &s->kept, arena_printf(&s->arena, "%s", r->key), k);
+  }
+  tuned_kept_add(k, decisions, r->other.decisions);
 }
 
 /** The decisions of the store for a kernel; NULL: none. */
 static const char *find_kept(const tuned_choice *t, const char *key) {
-  const char *library = t->libraries ? string_map_get(&t->store->libraries, key) : NULL;
-  return library ? library : string_map_get(&t->store->kept, key);
+  const tuned_kept *k = string_map_get(&t->store->kept, key);
+  return k ? tuned_kept_find(k, t->libraries != LIBRARIES_OFF) : NULL;
 }
 
 /** True if the store has no decisions for any kernel. */
 static bool is_empty_store(const tuned_choice *t) {
-  const tuned_store *s = t->store;
-  return !s->kept.entries.n && !(t->libraries && s->libraries.entries.n);
+  const string_map *kept = &t->store->kept;
+  for (size_t i = 0; i < kept->entries.n; i++)
+    if (tuned_kept_find(kept->entries.at[i].value, t->libraries != LIBRARIES_OFF)) return false;
+  return true;
+}
+
+/** Kernels that are compiled as a line says, or may be. */
+static size_t count_kept(const tuned_store *s) {
+  size_t n = 0;
+  for (size_t i = 0; i < s->kept.entries.n; i++) {
+    const tuned_kept *k = s->kept.entries.at[i].value;
+    n += k->library || strcmp(k->schedule, "-") != 0;
+  }
+  return n;
 }
 
 static void keep_record(void *user, const tuned_record *r) {
@@ -296,6 +297,7 @@ static void keep_record(void *user, const tuned_record *r) {
 static void tell_contents(const tuned_store *s, bool lacks_file) {
   char text[FILE_PRINTABLE_BYTES + 160], shown[FILE_PRINTABLE_BYTES];
   const char *path = file_printable_path(s->path, shown);
+  const size_t n = count_kept(s);
   if (lacks_file)
     snprintf(
         text, sizeof text,
@@ -303,8 +305,8 @@ static void tell_contents(const tuned_store *s, bool lacks_file) {
         "finds, until tenon tune makes it",
         path);
   else
-    snprintf(text, sizeof text, "tuned schedules of %zu kernel%s in \"%s\"", s->kept.entries.n,
-             s->kept.entries.n == 1 ? "" : "s", path);
+    snprintf(text, sizeof text, "tuned schedules of %zu kernel%s in \"%s\"", n, n == 1 ? "" : "s",
+             path);
   s->log(s->user, lacks_file ? TN_LOG_WARNING : TN_LOG_INFO, text);
 }
 
@@ -348,10 +350,9 @@ const char *tuned_choice_find(const tuned_choice *t, const char *key) {
 }
 
 size_t tuned_store_count(tuned_store *s) {
-  size_t n = 0;
   mutex_lock(&s->lock);
   read_once(&(tuned_choice){.store = s});
-  for (size_t i = 0; i < s->kept.entries.n; i++) n += strcmp(s->kept.entries.at[i].value, "-") != 0;
+  size_t n = count_kept(s);
   mutex_unlock(&s->lock);
   return n;
 }
@@ -417,7 +418,8 @@ static size_t drop_superseded(arena *a, char *data, size_t bytes) {
     memcpy(copy, at, n);
     copy[n] = 0;
     if (newline && parse_line(a, copy, n, &r))
-      l = (tuned_line){r.key, r.schedule.decisions, r.verdict, r.is_foreign, false};
+      l = (tuned_line){r.key,     r.schedule.decisions, r.other.decisions,
+                       r.verdict, r.is_foreign,         false};
     vec_push(a, &lines, l);
     next = newline ? newline + 1 : end;
   }

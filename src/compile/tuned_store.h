@@ -8,6 +8,7 @@
 
 #include "base/map.h"
 #include "compile/disk_cache.h"
+#include "compile/tuned_kept.h"
 
 #include <tenon/context.h>
 
@@ -59,7 +60,7 @@ void tuned_store_close(tuned_store *s); /* NULL is allowed */
 /** The path of the file, absolute; "" if that is too long. */
 const char *tuned_store_path(const tuned_store *s);
 
-/** Kernels that have a schedule in the file. */
+/** Kernels for which the file has a schedule or a library. */
 size_t tuned_store_count(tuned_store *s);
 
 /** Appends a line; a record of KEPT also is what lookups find from now on. TN_ERR_IO where it
@@ -90,12 +91,7 @@ typedef struct tuned_choice {
 bool tuned_choice_is_empty(const tuned_choice *t);
 
 /** The decisions for a kernel, valid as long as the store; NULL: none. Where calls of libraries are
-    not allowed, the last ones of a schedule. */
+    not allowed, the last ones of a schedule; see tuned_kept.h. */
 const char *tuned_choice_find(const tuned_choice *t, const char *key);
-
-/** Decisions that stand for a call of a library, in an arena; and the name of the library that
-    decisions stand for a call of, NULL for those of a schedule. */
-const char *tuned_library_decisions(arena *a, const char *library);
-const char *tuned_library_of(const char *decisions);
 
 #endif

@@ -25,6 +25,8 @@
 #define KEY   "00112233445566778899aabbccddeeff 0123456789abcdef fedcba9876543210"
 #define OTHER "ffffffffffffffffffffffffffffffff 0123456789abcdef fedcba9876543210"
 
+static const char library[] = "library:blas";
+
 typedef struct fixture {
   diag diag;
   arena arena;
@@ -73,15 +75,35 @@ static void append(tuned_store *s, const char *key, tuned_verdict verdict, const
   if (tuned_store_append(s, &r, &d)) fail_msg("%s", d.text);
 }
 
+/** Keeps decisions that were measured against `other`. */
+static void keep_after(tuned_store *s, const char *key, const char *decisions, const char *other) {
+  diag d = {0};
+  tuned_record r = record(key, TUNED_KEPT, decisions);
+  r.other.decisions = other;
+  if (tuned_store_append(s, &r, &d)) fail_msg("%s", d.text);
+}
+
 /** The decisions that a later process finds for a kernel; NULL: none. */
-static const char *found(fixture *f, const char *key) {
+static const char *find(fixture *f, const char *key, library_use libraries) {
   tuned_store *s = open_one(f);
-  const tuned_choice t = {.store = s};
+  const tuned_choice t = {.store = s, .libraries = libraries};
   const char *decisions = tuned_choice_find(&t, key);
   if (decisions) decisions = arena_printf(&f->arena, "%s", decisions);
   assert_true(decisions == NULL || !tuned_choice_is_empty(&t));
   tuned_store_close(s);
   return decisions;
+}
+
+/** As `find`, where no libraries are called. */
+static const char *found(fixture *f, const char *key) { return find(f, key, LIBRARIES_OFF); }
+
+/** Checks what later processes find without libraries and with them; NULL: nothing. */
+static void check_found(fixture *f, const char *key, const char *schedule, const char *called) {
+  const char *got[] = {find(f, key, LIBRARIES_OFF), find(f, key, LIBRARIES_ON)};
+  const char *const wanted[] = {schedule, called};
+  for (int i = 0; i < 2; i++)
+    if (!got[i] != !wanted[i] || (got[i] && strcmp(got[i], wanted[i]) != 0))
+      fail_msg("%d: %s, not %s", i, got[i] ? got[i] : "none", wanted[i] ? wanted[i] : "none");
 }
 
 static void count_record(void *user, const tuned_record *r) {
@@ -160,6 +182,33 @@ static void the_last_kept_record_counts(void **state) {
   assert_null(found(f, KEY));
   assert_int_equal(records(f), 6);
   assert_int_equal(f->remarks, 1); /* of the file that was not there */
+}
+
+/** A library and a schedule are kept side by side: runs without libraries have the schedule, and a
+    schedule takes the place of a library only if it was measured against it. */
+static void libraries_and_schedules_are_kept_apart(void **state) {
+  fixture *f = *state;
+  tuned_store *s = open_one(f);
+  append(s, KEY, TUNED_KEPT, library);
+  check_found(f, KEY, NULL, library);
+  assert_int_equal(tuned_store_count(s), 1);
+  append(s, KEY, TUNED_KEPT, "tile:1/3");
+  check_found(f, KEY, "tile:1/3", library);
+  append(s, KEY, TUNED_KEPT, "-");
+  check_found(f, KEY, NULL, library);
+  append(s, KEY, TUNED_KEPT, "tile:2/3");
+  append(s, OTHER, TUNED_KEPT, "order:1/2");
+  append(s, OTHER, TUNED_KEPT, library);
+  check_found(f, OTHER, "order:1/2", library);
+  assert_int_equal(tuned_store_count(s), 2);
+  keep_after(s, KEY, "tile:0/3", library);
+  check_found(f, KEY, "tile:0/3", "tile:0/3");
+  const tuned_choice t = {.store = s, .libraries = LIBRARIES_ON};
+  assert_string_equal(tuned_choice_find(&t, KEY), "tile:0/3"); /* in the same process too */
+  assert_string_equal(tuned_choice_find(&t, OTHER), library);
+  keep_after(s, KEY, "-", library);
+  assert_int_equal(tuned_store_count(s), 1);
+  tuned_store_close(s);
 }
 
 /** A file that the caller named and that is not there is a warning, unless what is compiled may be
@@ -280,15 +329,21 @@ static void impossible_decisions_are_ignored(void **state) {
    measure again, the one that was faster, and the one that lookups find. */
 typedef struct meaning {
   unsigned measured;
-  const char *winner, *kept;
+  const char *winner, *kept, *library; /* kept: without libraries */
 } meaning;
 
+enum { LIBRARY = 3 }; /* of the schedules of random logs */
+static const char *const schedules[] = {"a", "b", "c", "library:l"};
+
 static meaning meaning_of(const tuned_line lines[], size_t n, bool stays_only) {
-  meaning m = {0, NULL, NULL};
+  meaning m = {0, NULL, NULL, NULL};
   for (size_t i = 0; i < n; i++) {
     const tuned_line *l = &lines[i];
     if (stays_only && l->is_superseded) continue;
-    if (l->verdict == TUNED_KEPT) m.kept = l->decisions;
+    bool is_library = l->decisions == schedules[LIBRARY];
+    if (l->verdict == TUNED_KEPT && !is_library) m.kept = l->decisions;
+    if (l->verdict == TUNED_KEPT && (is_library || l->other == schedules[LIBRARY]))
+      m.library = is_library ? l->decisions : NULL;
     if (l->is_foreign) continue;
     m.measured |= 1u << (l->decisions[0] - 'a');
     if (l->verdict == TUNED_FASTER)
@@ -302,7 +357,6 @@ static meaning meaning_of(const tuned_line lines[], size_t n, bool stays_only) {
 /** Random logs mean the same without their superseded lines. */
 static void check_random_logs(void *arg) {
   enum { LOGS = 20000, MOST = 12 };
-  static const char *const schedules[] = {"a", "b", "c"};
   static const tuned_verdict verdicts[] = {TUNED_KEPT, TUNED_FASTER, TUNED_FASTER, TUNED_SLOWER,
                                            TUNED_DROPPED};
   fixture *f = arg;
@@ -313,14 +367,19 @@ static void check_random_logs(void *arg) {
     size_t n = (size_t)log % MOST + 1;
     for (size_t i = 0; i < n; i++) {
       z = z * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-      lines[i] = (tuned_line){KEY, schedules[(z >> 33) % 3], verdicts[(z >> 40) % 5],
-                              (z >> 50) % 8 == 0, false};
+      lines[i] = (tuned_line){KEY,
+                              schedules[(z >> 33) % 4],
+                              schedules[(z >> 37) % 4],
+                              verdicts[(z >> 40) % 5],
+                              (z >> 50) % 8 == 0,
+                              false};
     }
     arena_mark here = arena_save(&f->arena);
     tuned_lines_find_superseded(&f->arena, lines, n);
     arena_rewind(&f->arena, here);
     meaning all = meaning_of(lines, n, false), stays = meaning_of(lines, n, true);
-    if (all.measured != stays.measured || all.winner != stays.winner || all.kept != stays.kept)
+    if (all.measured != stays.measured || all.winner != stays.winner || all.kept != stays.kept ||
+        all.library != stays.library)
       fail_msg("log %d means something else", log);
     for (size_t i = 0; i < n; i++) n_superseded += lines[i].is_superseded;
   }
@@ -368,6 +427,31 @@ static void files_are_compacted(void **state) {
   assert_non_null(fgets(line, sizeof line, file));
   assert_string_equal(line, "tenon-tuned-1 of another version\n");
   fclose(file);
+}
+
+/** Compaction leaves the newest schedule of a kernel and its newest library, whichever is last. */
+static void compacted_files_keep_libraries_and_schedules(void **state) {
+  fixture *f = *state;
+  enum { TIMES = 500 };
+  const char *const third = "33333333333333333333333333333333 0123456789abcdef fedcba9876543210";
+  tuned_store *s = open_one(f);
+  append(s, KEY, TUNED_KEPT, "tile:2/3");
+  append(s, OTHER, TUNED_KEPT, library);
+  append(s, third, TUNED_KEPT, library);
+  for (int i = 0; i < TIMES; i++) {
+    append(s, KEY, TUNED_KEPT, library);
+    append(s, OTHER, TUNED_KEPT, i % 2 ? "tile:1/3" : "tile:2/3");
+    keep_after(s, third, "tile:1/3", i ? "tile:2/3" : library);
+  }
+  size_t all = file_bytes(f);
+  tuned_store_close(s);
+  s = open_one(f);
+  append(s, KEY, TUNED_SLOWER, "order:0/2");
+  tuned_store_close(s);
+  assert_true(file_bytes(f) < all / 50);
+  check_found(f, KEY, "tile:2/3", library);
+  check_found(f, OTHER, "tile:1/3", library);
+  check_found(f, third, "tile:1/3", "tile:1/3");
 }
 
 /* Files. */
@@ -527,6 +611,35 @@ static void writers_do_not_mix_their_lines(void **state) {
   assert_int_equal(records(f), WRITERS * LINES + 1);
 }
 
+static const char *key_of_number(char key[80], int number) {
+  snprintf(key, 80, "%032x 0123456789abcdef fedcba9876543210", number);
+  return key;
+}
+
+/** One process keeps a library for each kernel, another one schedules, while the file is compacted:
+    all of both are there. */
+static void writers_keep_libraries_beside_schedules(void **state) {
+  fixture *f = *state;
+  enum { KERNELS = 100, SUPERSEDED = 500 };
+  char key[80];
+  tuned_store *first = open_one(f);
+  for (int i = 0; i < SUPERSEDED; i++) append(first, KEY, TUNED_KEPT, "tile:1/3");
+  append(first, KEY, TUNED_KEPT, library);
+  tuned_store_close(first);
+  pid_t child[2];
+  for (int i = 0; i < 2; i++) {
+    child[i] = fork();
+    if (child[i]) continue;
+    tuned_store *s = open_one(f);
+    for (int k = 0; k < KERNELS; k++)
+      append(s, key_of_number(key, k), TUNED_KEPT, i ? library : "order:1/2");
+    _exit(0);
+  }
+  for (int i = 0; i < 2; i++) assert_int_equal(status_of(child[i]), 0);
+  for (int k = 0; k < KERNELS; k++) check_found(f, key_of_number(key, k), "order:1/2", library);
+  check_found(f, KEY, "tile:1/3", library);
+}
+
 static void a_killed_writer_leaves_whole_lines(void **state) {
   fixture *f = *state;
   pid_t child = fork();
@@ -572,6 +685,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(decisions_are_read_as_printed, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_last_kept_record_counts, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(libraries_and_schedules_are_kept_apart, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_log_tells_what_a_file_holds, set_up, tear_down),
       cmocka_unit_test_setup_teardown(trials_come_first, set_up, tear_down),
       cmocka_unit_test_setup_teardown(torn_and_foreign_lines_are_ignored, set_up, tear_down),
@@ -579,6 +693,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(impossible_decisions_are_ignored, set_up, tear_down),
       cmocka_unit_test_setup_teardown(superseded_lines_mean_nothing, set_up, tear_down),
       cmocka_unit_test_setup_teardown(files_are_compacted, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(compacted_files_keep_libraries_and_schedules, set_up,
+                                      tear_down),
       cmocka_unit_test_setup_teardown(files_that_cannot_be_written_are_told, set_up, tear_down),
       cmocka_unit_test_setup_teardown(relative_paths_stay_the_same_file, set_up, tear_down),
       cmocka_unit_test_setup_teardown(long_paths_are_refused, set_up, tear_down),
@@ -587,6 +703,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_pipe_is_no_store, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_full_disk_loses_one_line, set_up, tear_down),
       cmocka_unit_test_setup_teardown(writers_do_not_mix_their_lines, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(writers_keep_libraries_beside_schedules, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_killed_writer_leaves_whole_lines, set_up, tear_down),
       cmocka_unit_test_setup_teardown(exhausted_memory_loses_nothing, set_up, tear_down),
   };

@@ -211,12 +211,16 @@ static kernel_key key_of(fixture *f, shape_kind kind) {
   return k;
 }
 
-static void keep(fixture *f, const char *key, const char *decisions) {
+static void keep_after(fixture *f, const char *key, const char *decisions, const char *other) {
   tuned_store *s;
-  const tuned_record r = {key, TUNED_KEPT, {decisions, 1, 1}, {"-", 1, 2}, false};
+  const tuned_record r = {key, TUNED_KEPT, {decisions, 1, 1}, {other, 1, 2}, false};
   assert_true(tuned_store_open(&s, f->tuned, NULL, NULL, NULL, &mem_system));
   assert_int_equal(tuned_store_append(s, &r, &f->diag), TN_OK);
   tuned_store_close(s);
+}
+
+static void keep(fixture *f, const char *key, const char *decisions) {
+  keep_after(f, key, decisions, "-");
 }
 
 /** Keeps a record by which the kernel of a plan is a call of the library. */
@@ -303,12 +307,15 @@ static void nothing_is_called_without_a_record(void **state) {
   assert_null(run_process(*state, "on", PLAIN, &found)->library);
 }
 
+/** One that was measured against the library; what a tuning without it keeps does not. */
 static void a_later_schedule_replaces_the_library(void **state) {
   static process found;
   fixture *f = *state;
   const kernel_key k = key_of(f, PLAIN);
   keep(f, k.key, tested->decisions);
   keep(f, k.key, "tile:0/8");
+  assert_string_equal(run_process(f, "on", PLAIN, &found)->library, tested->name);
+  keep_after(f, k.key, "tile:0/8", tested->decisions);
   assert_null(run_process(f, "on", PLAIN, &found)->library);
 }
 
