@@ -584,6 +584,28 @@ bool execution_kernels_at(const execution *e, size_t i, execution_kernels *out) 
   return true;
 }
 
+static size_t count_refused_graphs(const executable *p) {
+  size_t n = 0;
+  for (size_t i = 0; i < p->n_targets; i++)
+    n += atomic_load(&p->targets[i]->device->refused_graphs);
+  return n;
+}
+
+bool execution_take_refusal(execution *e, execution_kernels *out) {
+  tn_device *device;
+  launch_run run;
+  size_t n = count_refused_graphs(e->p);
+  if (n == e->refused_graphs) return false;
+  for (size_t i = 0; execution_launches_at(e, i, &device, &run); i++) {
+    const char *why = run.graph ? work_graph_take_refusal(run.graph) : NULL;
+    if (!why) continue;
+    *out = (execution_kernels){device->name, run.n, why};
+    return true;
+  }
+  e->refused_graphs = n;
+  return false;
+}
+
 bool execution_step_at(execution *e, size_t i, execution_step *out) {
   if (i >= e->p->n_steps) return false;
   *out = run_profile_step(&e->profile, i);

@@ -112,6 +112,10 @@ typedef struct execution_kernels {
 /** The i-th of these after a run; false past the last. */
 bool execution_kernels_at(const execution *e, size_t i, execution_kernels *out);
 
+/** Kernels of the last run whose graph was refused, each once; false: no others. Costs next to
+    nothing where no device refused one. */
+bool execution_take_refusal(execution *e, execution_kernels *out);
+
 /** The i-th step; false past the last. */
 bool execution_step_at(execution *e, size_t i, execution_step *out);
 

@@ -122,6 +122,7 @@ struct execution {
   mutex *tracing;          /* held while the tracer is called */
   step_reuse reuse;
   execution_queue *queues; /* NULL: the plan has one, which is `queue` */
+  size_t refused_graphs;   /* of its devices, at the last look at which none was left to tell */
   uint64_t *step_signals;  /* of each step that others wait for: its queue's value of `steps` */
 };
 

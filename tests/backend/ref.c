@@ -50,10 +50,12 @@ typedef struct ref_device {
 
 static atomic_bool ref_is_lost[DEVICES];
 static atomic_bool ref_delays = true;
-static atomic_bool ref_is_paused;                                /* no stream begins a work */
-static atomic_size_t ref_works;                                  /* that streams have begun */
-static atomic_bool ref_fails_make, ref_fails_set, ref_fails_run; /* of graphs */
-static atomic_size_t ref_makes, ref_sets, ref_runs;              /* of graphs, that succeeded */
+static atomic_bool ref_is_paused;                 /* no stream begins a work */
+static atomic_size_t ref_works;                   /* that streams have begun */
+static atomic_bool ref_fails_make, ref_fails_set; /* of graphs */
+static atomic_int ref_fails_run;                  /* the status of runs of graphs; 0: none fails */
+static atomic_bool ref_loses_run; /* the device is lost before the first work of a graph */
+static atomic_size_t ref_makes, ref_sets, ref_runs; /* of graphs, that succeeded */
 
 static tn_status ref_open(int32_t index, const tn_host *host, void **device, tn_failure *f) {
   if (index >= DEVICES) return tn_fail(f, TN_ERR_DEVICE, "there are REF:0 to REF:3");
@@ -649,10 +651,11 @@ static item *new_item(const ref_device *v, item_kind kind, const tn_work *w) {
   return i;
 }
 
+/** Posts an item, or a list of items. */
 static void post(ref_stream *q, item *i) {
   pthread_mutex_lock(&q->lock);
   *q->last = i;
-  q->last = &i->next;
+  for (; i; i = i->next) q->last = &i->next;
   pthread_cond_broadcast(&q->changed);
   pthread_mutex_unlock(&q->lock);
 }
@@ -798,17 +801,35 @@ static size_t choose_work(ref_graph *g) {
   return chosen;
 }
 
-static tn_status ref_graph_run(void *stream, void *graph, tn_failure *f) {
-  ref_stream *q = stream;
-  ref_graph *g = graph;
-  if (atomic_load(&ref_fails_run)) return tn_fail(f, TN_ERR_MEMORY, "REF runs no graph");
+/** Copies the works in the order of a run; NULL without memory. */
+static item *copy_works(ref_graph *g) {
+  const tn_allocator *a = &g->device->allocator;
+  item *first = NULL, **last = &first;
   memset(g->is_posted, 0, g->n * sizeof *g->is_posted);
   for (size_t i = 0; i < g->n; i++) {
     size_t next = choose_work(g);
-    tn_status status = ref_enqueue(q, &g->items[next]->work, 1, f);
-    if (status) return status;
+    *last = new_item(g->device, ITEM_WORK, &g->items[next]->work);
+    if (!*last) break;
+    last = &(*last)->next;
     g->is_posted[next] = true;
+    if (i + 1 == g->n) return first;
   }
+  for (item *i; (i = first); give(a, i, i->bytes)) first = i->next;
+  return NULL;
+}
+
+/** Hands over all works, or none. */
+static tn_status ref_graph_run(void *stream, void *graph, tn_failure *f) {
+  ref_stream *q = stream;
+  ref_graph *g = graph;
+  int status = atomic_load(&ref_fails_run);
+  if (status) return tn_fail(f, (tn_status)status, "REF runs no graph");
+  if (atomic_load(&ref_is_lost[q->device->index]))
+    return tn_fail(f, TN_ERR_DEVICE, "device REF:%d was lost", (int)q->device->index);
+  item *works = copy_works(g);
+  if (!works) return no_memory(f);
+  if (atomic_load(&ref_loses_run)) atomic_store(&ref_is_lost[q->device->index], true);
+  post(q, works);
   atomic_fetch_add(&ref_runs, 1);
   return TN_OK;
 }

@@ -12,6 +12,17 @@ enum { N = 6, TRIPS = 5 };
 /* The backend without graphs. */
 static tn_backend plain;
 
+/* Warnings of the context, and the last one. */
+static int warnings;
+static char warning[256];
+
+static void take_line(void *user, tn_log_level level, const char *text) {
+  (void)user;
+  if (level != TN_LOG_WARNING) return;
+  warnings++;
+  snprintf(warning, sizeof warning, "%s", text);
+}
+
 static int set_up(void **state) {
   tn_open_desc desc = TN_OPEN_DESC_INIT;
   plain = ref_backend;
@@ -21,7 +32,9 @@ static int set_up(void **state) {
   if (tn_backend_add(first, &ref_backend) || tn_backend_add(first, &plain)) return 1;
   tn_close(first);
   desc.device = "REF";
+  desc.logger = (tn_logger){take_line, NULL, NULL};
   *state = tn_open(&desc);
+  warnings = 0;
   atomic_store(&ref_makes, 0);
   atomic_store(&ref_sets, 0);
   atomic_store(&ref_runs, 0);
@@ -31,7 +44,9 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
   atomic_store(&ref_fails_make, false);
   atomic_store(&ref_fails_set, false);
-  atomic_store(&ref_fails_run, false);
+  atomic_store(&ref_fails_run, 0);
+  atomic_store(&ref_loses_run, false);
+  atomic_store(&ref_is_lost[0], false);
   return tn_close(*state) != TN_OK;
 }
 
@@ -166,6 +181,8 @@ static void a_graph_that_is_not_made_is_a_list(void **state) {
   atomic_store(&ref_fails_make, true);
   for (int i = 0; i < 3; i++) check_run(b, N, (float)i);
   check_why(b, "REF makes no graph");
+  check_text(warning, "3 kernels of REF:0 are no graph: REF makes no graph");
+  assert_int_equal(warnings, 1);
   atomic_store(&ref_fails_make, false);
   check_run(b, N, 1);
   assert_int_equal(ref_makes, 0); /* one try */
@@ -178,21 +195,60 @@ static void a_graph_that_is_not_changed_is_a_list(void **state) {
   atomic_store(&ref_fails_set, true);
   check_run(b, N - 1, 2);
   check_why(b, "REF sets no work");
+  check_text(warning, "3 kernels of REF:0 are no graph: REF sets no work");
   size_t runs = ref_runs;
   check_run(b, N, 2);
   assert_int_equal(ref_runs, runs);
 }
 
-static void a_run_that_fails_is_told(void **state) {
+/** A run that the backend refuses is done by its kernels, each once, and so are later ones; the
+    logger is told once. */
+static void a_run_that_is_refused_is_a_list(void **state) {
   tn_binding *b = bind_sums(*state, N);
-  for (int i = 0; i < 2; i++) check_run(b, N, 2);
-  atomic_store(&ref_fails_run, true);
-  assert_int_equal(tn_binding_run(b), TN_ERR_MEMORY);
-  check_text(tn_binding_message(b), "REF runs no graph");
-  atomic_store(&ref_fails_run, false);
+  check_run(b, N, 2);
+  size_t before = ref_works;
+  check_run(b, N, 3);
+  const size_t works = ref_works - before, runs = ref_runs;
+  check_why(b, NULL);
+  assert_true(works >= 3 && runs == 1 && !warnings);
+  atomic_store(&ref_fails_run, TN_ERR_MEMORY);
+  for (int i = 0; i < 3; i++) {
+    before = ref_works;
+    check_run(b, N, (float)i);
+    assert_int_equal(ref_works - before, works);
+    check_why(b, "REF runs no graph");
+    assert_int_equal(warnings, 1);
+    check_text(warning, "3 kernels of REF:0 are no graph: REF runs no graph");
+    atomic_store(&ref_fails_run, 0); /* it is not tried again */
+  }
+  assert_int_equal(ref_runs, runs);
   tn_binding *other = bind_sums(*state, N);
   for (int i = 0; i < 2; i++) check_run(other, N, 4);
   check_why(other, NULL);
+  assert_int_equal(warnings, 1);
+}
+
+/** A loss that handing a graph over finds is no refusal: nobody knows what began. */
+static void a_loss_of_the_device_fails_the_run(void **state) {
+  tn_binding *b = bind_sums(*state, N);
+  for (int i = 0; i < 2; i++) check_run(b, N, 2);
+  atomic_store(&ref_fails_run, TN_ERR_DEVICE);
+  assert_int_equal(tn_binding_run(b), TN_ERR_DEVICE);
+  check_text(tn_binding_message(b), "REF runs no graph");
+  atomic_store(&ref_fails_run, 0);
+  assert_int_equal(tn_binding_run(b), TN_ERR_DEVICE);
+  assert_int_equal(warnings, 0);
+}
+
+/** Works of a graph that the stream has fail the run: they are not run again. */
+static void a_loss_in_flight_fails_the_run(void **state) {
+  tn_binding *b = bind_sums(*state, N);
+  for (int i = 0; i < 2; i++) check_run(b, N, 2);
+  assert_int_equal(ref_runs, 1);
+  atomic_store(&ref_loses_run, true);
+  assert_int_equal(tn_binding_run(b), TN_ERR_DEVICE);
+  assert_int_equal(ref_runs, 2); /* the graph was handed over */
+  assert_int_equal(warnings, 0);
 }
 
 static void profiles_are_of_single_kernels(void **state) {
@@ -321,7 +377,9 @@ int main(void) {
       TEST(trips_of_loops_are_runs),
       TEST(a_graph_that_is_not_made_is_a_list),
       TEST(a_graph_that_is_not_changed_is_a_list),
-      TEST(a_run_that_fails_is_told),
+      TEST(a_run_that_is_refused_is_a_list),
+      TEST(a_loss_of_the_device_fails_the_run),
+      TEST(a_loss_in_flight_fails_the_run),
       TEST(profiles_are_of_single_kernels),
       TEST(reused_steps_are_left_out),
       TEST(every_device_has_its_own),

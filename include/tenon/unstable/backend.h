@@ -338,7 +338,8 @@ typedef struct tn_graph_functions {
       and the numbers of buffers and values are as before. On a failure the graph is freed. */
   tn_status (*set)(void *graph, size_t i, const tn_work *work, tn_failure *failure);
   /** Hands a run over to a stream of the device, as `enqueue` does works: it begins after the end
-      of what was handed over before. */
+      of what was handed over before. A failure other than TN_ERR_DEVICE says that no work of it was
+      handed over: the graph is freed, and its works are handed over one by one from then on. */
   tn_status (*run)(void *stream, void *graph, tn_failure *failure);
   /** Frees a graph. Runs that a stream was given go on. */
   void (*free)(void *graph);

@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "base/thread.h"
 
+#include <stdatomic.h>
+
 #include <tenon/unstable/backend.h>
 
 typedef struct registry registry;
@@ -44,7 +46,8 @@ struct tn_device {
   immediate_stream immediate; /* unused by a backend without streams */
   mutex queues_lock;          /* of the list below */
   device_queue *queues;
-  mutex lock; /* of the lists below, whose members stay until the device closes */
+  atomic_size_t refused_graphs; /* rises with each graph of works that was refused */
+  mutex lock;                   /* of the lists below, whose members stay until the device closes */
   device_target *targets;
   device_compiler *compilers;
 };

@@ -147,14 +147,15 @@ static bool prepare_graph(const handing *h, const command *c, tn_work *works, si
     own commands. */
 static tn_status hand_over_graph(handing *h, const command *c, tn_failure *f) {
   size_t n_commands;
+  bool is_run;
   tn_work *works = work_graph_begin(c->graph);
   if (!works || !prepare_graph(h, c, works, &n_commands)) return TN_OK;
   if (!work_graph_update(c->graph)) return TN_OK;
   tn_status status = flush_works(h, f);
   if (status) return status;
   forget_mark(h->q);
-  status = work_graph_run(c->graph, h->q->stream, f);
-  if (!status) h->s->next_command += n_commands;
+  status = work_graph_run(c->graph, h->q->stream, &is_run, f);
+  if (is_run) h->s->next_command += n_commands;
   return status;
 }
 

@@ -18,15 +18,15 @@ bool command_list_find_launches(const tn_commands *c, size_t from, launch_run *r
     if (is_of_library(&c->at[i])) break;
   }
   if (!run->n) return false;
-  work_graph *g = run->first ? c->at[run->first - 1].graph : NULL;
+  if (run->first) run->graph = c->at[run->first - 1].graph;
   if (!c->device->backend->graphs) {
     run->why = "its backend has no graphs";
   } else if (is_of_library(&c->at[run->first])) {
     run->why = "it is a call of a library";
-  } else if (!g) {
+  } else if (!run->graph) {
     run->why = "the kernel stands alone between other commands of its queue";
   } else {
-    run->why = work_graph_why(g);
+    run->why = work_graph_why(run->graph);
   }
   return true;
 }

@@ -9,6 +9,7 @@
 typedef struct launch_run {
   size_t first, end; /* commands: launches, with barriers between them */
   size_t n;          /* launches */
+  work_graph *graph; /* NULL: none is thought of */
   const char *why;   /* why the list's last run took them one by one; NULL: as a graph */
 } launch_run;
 

@@ -23,7 +23,8 @@ struct work_graph {
   mutex lock; /* of what follows: a list's owner asks for the reason while the list runs */
   bool has_run;
   void *handle;        /* the backend's; NULL: none */
-  tn_failure failure;  /* why it could not be made or changed */
+  tn_failure failure;  /* why it was refused: it could not be made, changed or run */
+  bool is_told;        /* the failure, to work_graph_take_refusal's caller */
   tn_work *works;      /* of the run at hand */
   kept_work *kept;     /* that the handle has */
   uint64_t freed;      /* blocks that the device's allocator had freed when they were kept */
@@ -132,11 +133,20 @@ static tn_status update(work_graph *g, tn_failure *f) {
   return status;
 }
 
-/** Keeps the reason for which there is no graph. */
+/** Keeps the reason for which there is no graph; under the lock. */
 static void refuse(work_graph *g, tn_status status, const tn_failure *f) {
   if (g->handle) functions(g)->free(g->handle);
   g->handle = NULL;
   tn_fail(&g->failure, status, "%s", f->text[0] ? f->text : tn_status_text(status));
+  atomic_fetch_add(&g->device->refused_graphs, 1);
+}
+
+const char *work_graph_take_refusal(work_graph *g) {
+  mutex_lock(&g->lock);
+  const char *why = g->failure.status && !g->is_told ? g->failure.text : NULL;
+  g->is_told |= why != NULL;
+  mutex_unlock(&g->lock);
+  return why;
 }
 
 tn_work *work_graph_begin(work_graph *g) {
@@ -145,7 +155,7 @@ tn_work *work_graph_begin(work_graph *g) {
   g->has_run = true;
   if (is_wanted && !open_works(g)) {
     is_wanted = false;
-    tn_fail(&g->failure, TN_ERR_MEMORY, "out of memory");
+    refuse(g, TN_ERR_MEMORY, &(tn_failure){.text = "out of memory"});
   }
   mutex_unlock(&g->lock);
   return is_wanted ? g->works : NULL;
@@ -161,6 +171,12 @@ bool work_graph_update(work_graph *g) {
   return !status;
 }
 
-tn_status work_graph_run(work_graph *g, void *stream, tn_failure *f) {
-  return functions(g)->run(stream, g->handle, f);
+tn_status work_graph_run(work_graph *g, void *stream, bool *is_run, tn_failure *f) {
+  tn_status status = functions(g)->run(stream, g->handle, f);
+  *is_run = !status;
+  if (!status || status == TN_ERR_DEVICE) return status;
+  mutex_lock(&g->lock);
+  refuse(g, status, f);
+  mutex_unlock(&g->lock);
+  return TN_OK;
 }

@@ -278,12 +278,23 @@ static tn_status copy_outputs(tn_binding *b) {
   return s;
 }
 
+/** Tells of kernels that ran one by one because the device refused them as a graph. */
+static void tell_refusals(tn_binding *b) {
+  execution_kernels k;
+  while (execution_take_refusal(b->execution, &k))
+    context_log(b->context, TN_LOG_WARNING, "%s: %zu kernels of %s are no graph: %s", b->plan->name,
+                k.n, k.device, k.why);
+}
+
 static tn_status run_in_turn(tn_binding *b) {
   const tn_plan *p = b->plan;
   tn_status s = storage_turns_wait(b->turns, p->n_states, &b->diag);
   for (size_t i = 0; i < p->n_states && s == TN_OK; i++) s = place_state(b, i);
   int64_t begin = binding_run_begins(b);
-  if (s == TN_OK) s = execution_run(b->execution, &b->diag);
+  if (s == TN_OK) {
+    s = execution_run(b->execution, &b->diag);
+    tell_refusals(b);
+  }
   if (s == TN_OK) binding_run_ended(b, begin);
   if (s == TN_OK) s = copy_outputs(b);
   for (size_t i = 0; i < p->n_states && s == TN_OK; i++) s = commit_spare(b, i);
