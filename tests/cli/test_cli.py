@@ -809,6 +809,20 @@ class Devices(Case):
                 done = tenon(*work, status=1 if fault else 0, env=self.stand_in(STAND_IN_FAIL=fault))
                 self.assertRegex(done.stderr if fault else done.stdout, words)
 
+    def test_graphs_are_explained(self):
+        nodes = [helper.make_node("CumSum", ["x", "axis"], ["y"]),
+                 helper.make_node("CumSum", ["y", "axis"], ["z"])]
+        path = model(self.file("sums.onnx"), nodes, [value("x", TensorProto.FLOAT, [6])],
+                     [value("z", TensorProto.FLOAT, [6])],
+                     initializer=[onnx.numpy_helper.from_array(np.array(0), "axis")])
+        for fault, words in (
+                ("", r"\n2 kernels of CUDA:0 in 1 graph\n"),
+                ("cuGraphInstantiate:801", r"\n2 kernels of CUDA:0 in no graph: .*cuGraphInstantiate fails"),
+                ("cuGraphLaunch:801", r"\n2 kernels of CUDA:0 in no graph: .*cuGraphLaunch fails")):
+            with self.subTest(fault=fault):
+                done = tenon("explain", path, env=self.stand_in(STAND_IN_FAIL=fault))
+                self.assertRegex(done.stdout, words)
+
     def test_cuda_kernels_are_kept_on_disk(self):
         kept = self.stand_in(TENON_CACHE=str(self.folder / "cache"))
         work = ("bench", "add:4x4", "--repeat", "1")
@@ -2268,6 +2282,13 @@ class Explain(Chain):
             self.assertEqual(text.count("Writes 1 piece of larger arrays."), 2)
             self.assertEqual(text.count("Copies 1 piece of larger arrays."), 1)
         self.assertNotIn("piece", self.explain().stdout)
+
+    def test_kernels_in_no_graph_have_a_reason(self):
+        why = r"\d kernels? of CPU:0 in no graph: its backend has no graphs"
+        self.assertRegex(self.explain().stdout, f"\n{why}\n")
+        page = self.file("graphs.html")
+        self.explain("-o", page)
+        self.assertRegex(page.read_text(encoding="utf-8"), f" {why}\\. ")
 
     def test_one_kernel_has_its_source(self):
         said = self.explain("--kernel", "1").stdout

@@ -41,7 +41,7 @@ static const char style[] =
     "svg .heat{fill:var(--heat);stroke:none}svg text{fill:var(--fg)}\n"
     "svg .small{font-size:11px}.edges path{fill:none;stroke:var(--dim)}\n";
 
-static void add_head(str *s, const profile *p, const char *sizes) {
+static void add_head(str *s, const profile *p, const graph_lines *graphs, const char *sizes) {
   const tn_context_info *used = &p->used;
   arena *a = s->arena;
   str_add(s, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -56,6 +56,11 @@ static void add_head(str *s, const profile *p, const char *sizes) {
   str_addf(s, ", %s. Steps take %s of a run's %s; measured peaks: %s GFLOP/s and %s GB/s.",
            text_count(a, (uint64_t)used->threads, "thread"), text_time(a, p->steps_ms),
            text_time(a, p->ms), text_rate(a, p->peak_gflops), text_rate(a, p->peak_gbps));
+  for (size_t i = 0; i < graphs->lines.n; i++) {
+    str_add(s, " ");
+    html_escape(s, graphs->lines.at[i]);
+    str_add(s, ".");
+  }
   if (*sizes) {
     str_add(s, " Sizes that vary: ");
     html_escape(s, sizes);
@@ -174,9 +179,10 @@ static const char script[] =
     "if(d){d.open=true;d.scrollIntoView()}}\n"
     "addEventListener('hashchange',show);show();\n</script>\n";
 
-str html_page_make(const profile *p, const explained_plan *x, const char *sizes) {
+str html_page_make(const profile *p, const explained_plan *x, const graph_lines *graphs,
+                   const char *sizes) {
   str s = str_new(&p->c->arena);
-  add_head(&s, p, sizes);
+  add_head(&s, p, graphs, sizes);
   add_table(&s, p);
   str_add(&s, "<h2>Graph</h2>\n<div class=\"wide\">");
   svg_step_graph_add(&s, p, x);

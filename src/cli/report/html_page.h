@@ -4,10 +4,12 @@
 
 #include "base/str.h"
 #include "cli/data/explained_plan.h"
+#include "cli/measure/graph_lines.h"
 #include "cli/measure/step_profile.h"
 
 /** Creates the page. `sizes` lists the values of varying sizes; "": none. In the command's arena.
  */
-str html_page_make(const profile *p, const explained_plan *x, const char *sizes);
+str html_page_make(const profile *p, const explained_plan *x, const graph_lines *graphs,
+                   const char *sizes);
 
 #endif

@@ -8,6 +8,7 @@
 #include "cli/data/explained_plan.h"
 #include "cli/data/file_conflicts.h"
 #include "cli/data/load_model.h"
+#include "cli/measure/graph_lines.h"
 #include "cli/measure/step_profile.h"
 #include "cli/report/html_page.h"
 #include "cli/verbs/verb_table.h"
@@ -45,6 +46,7 @@ typedef struct explanation {
   command *c;
   profile profile;
   explained_plan plan;
+  graph_lines graphs;
 } explanation;
 
 /* Text. */
@@ -135,6 +137,7 @@ static void print_steps(const explanation *e) {
   profile_print(&e->profile);
   if (places) printf("%s written into larger arrays\n", text_count(&e->c->arena, places, "piece"));
   if (copies) printf("%s copied into larger arrays\n", text_count(&e->c->arena, copies, "piece"));
+  for (size_t i = 0; i < e->graphs.lines.n; i++) puts(e->graphs.lines.at[i]);
   for (size_t i = 0; i < e->plan.steps.n; i++) {
     str step = str_new(&e->c->arena);
     add_step(&step, e, i);
@@ -152,7 +155,7 @@ static void add_output(file_set *f, const char *file) {
 static void write_page(const explanation *e, const char *sizes) {
   command *c = e->c;
   const char *file = ((const explain_options *)c->options)->output;
-  str page = html_page_make(&e->profile, &e->plan, sizes);
+  str page = html_page_make(&e->profile, &e->plan, &e->graphs, sizes);
   if (file_write(file, str_text(&page), page.n, &c->diag)) diag_rethrow(&c->diag);
   command_print_note(c, "wrote the page to %s", file);
 }
@@ -193,6 +196,7 @@ static int act(command *c) {
     return EXIT_DONE;
   }
   profile_steps(&e.profile, b);
+  e.graphs = graph_lines_find(c, b);
   if (o->output)
     write_page(&e, model_inputs_sizes_text(c, &in, m));
   else
@@ -225,6 +229,8 @@ static const char about[] =
     "inside the reader's kernel. Costs are estimates of the cost model, not measurements: the\n"
     "time beyond computing the value once.\n\n"
     "A tuned schedule was found by tenon tune; other schedules are what the cost model prefers.\n\n"
+    "Kernels in a graph are handed to the device as one piece, from the second run on. The times\n"
+    "are of kernels that were handed over one by one.\n\n"
     "The page contains the same, a drawing of the graph, and the sources of all kernels.\n\n"
     "Each line of a schedule is a law, a transformation of the kernel. r0, r1, … are ranges of\n"
     "loops, e0 is an expression over elements of buffers and s0 an array without ranges, each\n"
