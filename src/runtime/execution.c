@@ -271,6 +271,11 @@ static void note_use_of_buffer(void *user, tn_buffer *b) {
   buffer_note_use(b, queue_timeline(e->queue), queue_last_number(e->queue));
 }
 
+static void note_told_failure(void *user, tn_buffer *b) {
+  const execution *e = user;
+  buffer_note_told(b, queue_timeline(e->queue));
+}
+
 /** Submits a list, unless it is empty, and releases it; its end raises `done`. */
 static tn_status end_list(execution *e, tn_commands *list, diag *d) {
   if (list->n) command_list_signal(list, e->done, e->runs);
@@ -503,7 +508,9 @@ tn_status execution_start(execution *e, diag *d) {
 tn_status execution_run(execution *e, diag *d) {
   tn_status s = execution_start(e, d);
   if (s == TN_OK && execution_is_handed_over(e)) s = await_sections(e, s, d);
-  if (s != TN_OK) step_reuse_forget(&e->reuse);
+  if (s == TN_OK) return s;
+  step_reuse_forget(&e->reuse);
+  if (execution_is_handed_over(e)) execution_for_buffers(e, note_told_failure, e);
   return s;
 }
 

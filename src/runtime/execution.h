@@ -66,7 +66,8 @@ void execution_forget_results(execution *e);
 /** Releases the memory of inputs and outputs. */
 void execution_unbind(execution *e);
 
-/** Runs and waits for the end. TN_ERR_ARGUMENT names a variable or input that is unset. */
+/** Runs and waits for the end; after a failure, which is told here alone, it may run again.
+    TN_ERR_ARGUMENT names a variable or input that is unset. */
 tn_status execution_run(execution *e, diag *d);
 
 /** Hands a run over to the queue. Where that has a stream, the run goes on when this returns,

@@ -216,4 +216,11 @@ void buffer_note_use(tn_buffer *b, tn_signal *timeline, uint64_t value) {
   mutex_unlock(&b->lock);
 }
 
+void buffer_note_told(tn_buffer *b, const tn_signal *timeline) {
+  b = base_of(b);
+  mutex_lock(&b->lock);
+  timeline_points_pass(&b->uses, timeline);
+  mutex_unlock(&b->lock);
+}
+
 void buffer_expose(tn_buffer *b) { atomic_store(&base_of(b)->is_exposed, true); }

@@ -52,6 +52,9 @@ void buffer_for_waits(tn_buffer *b, const tn_signal *timeline,
 /** Notes that a queue uses the buffer until its timeline is at `value`. */
 void buffer_note_use(tn_buffer *b, tn_signal *timeline, uint64_t value);
 
+/** Notes that the failure of a queue's uses so far was told: later uses wait for these alone. */
+void buffer_note_told(tn_buffer *b, const tn_signal *timeline);
+
 /** Notes that the caller knows the buffer's place, and may submit commands that use it: when the
     buffer is released, all that queues of its device were given counts as its uses. */
 void buffer_expose(tn_buffer *b);

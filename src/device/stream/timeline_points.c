@@ -56,6 +56,10 @@ tn_status timeline_points_wait(const timeline_points *p, int64_t deadline, diag 
   return status;
 }
 
+void timeline_points_pass(timeline_points *p, const tn_signal *timeline) {
+  for (size_t i = 0; i < p->n; i++) p->at[i].is_past |= p->at[i].timeline == timeline;
+}
+
 void timeline_points_inherit(timeline_points *p, timeline_points *from) {
   drop_reached(from);
   *p = *from;

@@ -8,7 +8,7 @@
 typedef struct timeline_point {
   tn_signal *timeline; /* retained */
   uint64_t value;
-  bool is_past; /* a use by a former owner of the memory, whose failure matters to nobody */
+  bool is_past; /* a use whose failure matters to nobody: a former owner's, or one that was told */
 } timeline_point;
 
 typedef struct timeline_points {
@@ -26,6 +26,9 @@ bool timeline_points_are_reached(const timeline_points *p, const tn_signal *time
 /** Waits for all points, until a deadline of clock_now_ns (negative: none). Returns the first
     failure, which may be TN_ERR_TIMEOUT. */
 tn_status timeline_points_wait(const timeline_points *p, int64_t deadline, diag *d);
+
+/** Has the failure of a timeline's point matter to nobody. */
+void timeline_points_pass(timeline_points *p, const tn_signal *timeline);
 
 /** Moves the points of a former owner of the memory to a new one's empty list. */
 void timeline_points_inherit(timeline_points *p, timeline_points *from);
