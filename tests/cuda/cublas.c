@@ -4,7 +4,10 @@
 #include "stand_in.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 cublas_status cublasCreate_v2(cublas_handle *h);
 cublas_status cublasDestroy_v2(cublas_handle h);
@@ -28,9 +31,24 @@ struct cublas_object {
 
 static atomic_int products;
 
+/** What stand_in_product_fault asks for: between runs, which read it. */
+static struct {
+  char call[32];
+  int number; /* the status, or milliseconds */
+} fault;
+
+void stand_in_product_fault(const char *text) {
+  fault.call[0] = 0;
+  if (text && sscanf(text, "%31[^:]:%d", fault.call, &fault.number) != 2) fault.call[0] = 0;
+}
+
+/** The number of the fault that a call has; 0: none. */
+static int fault_of(const char *call) { return strcmp(fault.call, call) ? 0 : fault.number; }
+
 int stand_in_products(void) { return products; }
 
 cublas_status cublasCreate_v2(cublas_handle *h) {
+  if (fault_of("Create")) return fault_of("Create");
   *h = calloc(1, sizeof **h);
   return *h ? 0 : CUBLAS_ALLOCATION_FAILED;
 }
@@ -41,6 +59,7 @@ cublas_status cublasDestroy_v2(cublas_handle h) {
 }
 
 cublas_status cublasSetStream_v2(cublas_handle h, cuda_stream stream) {
+  if (fault_of("SetStream")) return fault_of("SetStream");
   h->stream = stream;
   return 0;
 }
@@ -51,12 +70,13 @@ typedef struct product {
   void *c;
   size_t a_row, a_column, b_row, b_column, c_pitch;
   long long a_step, b_step, c_step;
-  int m, n, k, batch;
+  int m, n, k, batch, ms; /* ms: of a pause before */
 } product;
 
 #define MULTIPLY(name, type)                                                                     \
   static void name(const void *arguments) {                                                      \
     const product *p = arguments;                                                                \
+    usleep((unsigned)p->ms * 1000);                                                              \
     for (int s = 0; s < p->batch; s++)                                                           \
       for (int i = 0; i < p->m; i++)                                                             \
         for (int j = 0; j < p->n; j++) {                                                         \
@@ -71,7 +91,7 @@ typedef struct product {
 MULTIPLY(multiply_f32, float)
 MULTIPLY(multiply_f64, double)
 
-#define GEMM(name, type, multiply)                                                               \
+#define GEMM(name, call, type, multiply)                                                         \
   cublas_status name(cublas_handle h, int a_form, int b_form, int m, int n, int k,               \
                      const type *alpha, const type *a, int a_pitch, long long a_step,            \
                      const type *b, int b_pitch, long long b_step, const type *beta, type *c,    \
@@ -80,6 +100,7 @@ MULTIPLY(multiply_f64, double)
     if (*alpha != 1 || *beta != 0 || !h->stream || c_pitch < m || a_pitch < (swaps_a ? k : m) || \
         b_pitch < (swaps_b ? n : k))                                                             \
       return INVALID_VALUE;                                                                      \
+    if (fault_of(call)) return fault_of(call);                                                   \
     const size_t a_far = (size_t)a_pitch, b_far = (size_t)b_pitch;                               \
     const product p = {a,                                                                        \
                        b,                                                                        \
@@ -95,10 +116,11 @@ MULTIPLY(multiply_f64, double)
                        m,                                                                        \
                        n,                                                                        \
                        k,                                                                        \
-                       batch};                                                                   \
+                       batch,                                                                    \
+                       fault_of("slow")};                                                        \
     products++;                                                                                  \
     return stand_in_call(h->stream, multiply, &p, sizeof p) ? INVALID_VALUE : 0;                 \
   }
 
-GEMM(cublasSgemmStridedBatched, float, multiply_f32)
-GEMM(cublasDgemmStridedBatched, double, multiply_f64)
+GEMM(cublasSgemmStridedBatched, "Sgemm", float, multiply_f32)
+GEMM(cublasDgemmStridedBatched, "Dgemm", double, multiply_f64)

@@ -77,6 +77,14 @@ static cuda_status fault_of(const char *call) {
   return fault.status;
 }
 
+static int kernel_ms; /* of a pause before each kernel; under the lock */
+
+void stand_in_slow_kernels(int ms) {
+  pthread_mutex_lock(&lock);
+  kernel_ms = ms;
+  pthread_mutex_unlock(&lock);
+}
+
 void stand_in_fail(const char *text) {
   pthread_mutex_lock(&lock);
   fault_of("");
@@ -509,9 +517,11 @@ static void *run_stream(void *arg) {
     if (!q->first) q->last = NULL;
     q->is_busy = true;
     bool is_lost = q->context->lost != 0;
+    int ms = w->kind == RUN ? kernel_ms : 0;
     cuda_status s = w->kind == RUN && !is_lost ? fault_of("kernel") : 0;
     pthread_mutex_unlock(&lock);
     seed = seed * 1664525u + 1013904223u;
+    usleep((unsigned)ms * 1000);
     if (!is_lost && !s) s = do_step(w, seed >> 8);
     pthread_mutex_lock(&lock);
     if (s && !q->context->lost) q->context->lost = s;
@@ -705,6 +715,12 @@ cuda_status cuStreamWaitEvent(cuda_stream q, cuda_event e, unsigned flags) {
   step *w = new_step(WAIT, 0);
   if (w) w->place = e->place, e->place->users++;
   return end(add_step(q, w));
+}
+
+/** Tells of a loss; works that are under way are not waited for, nor told of. */
+cuda_status cuStreamQuery(cuda_stream q) {
+  cuda_status s = begin("cuStreamQuery");
+  return s ? s : end(q->context == current() ? 0 : INVALID_HANDLE);
 }
 
 cuda_status cuEventQuery(cuda_event e) {

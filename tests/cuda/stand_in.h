@@ -31,9 +31,16 @@ typedef struct image_head {
     are found again. A function of libcuda.so.1. */
 void stand_in_fail(const char *fault);
 
+/** Has each kernel take milliseconds more from now on. A function of libcuda.so.1. */
+void stand_in_slow_kernels(int ms);
+
 /** Has a stream call a function with a copy of the arguments. A function of libcuda.so.1. */
 cuda_status stand_in_call(cuda_stream stream, void (*call)(const void *arguments),
                           const void *arguments, size_t bytes);
+
+/** Has cuBLAS fail from now on, as "Sgemm:13" or "Create:1", or take milliseconds for each product,
+    as "slow:5"; NULL: neither. A function of libcublas.so. */
+void stand_in_product_fault(const char *fault);
 
 /** The number of products that cuBLAS computed. A function of libcublas.so. */
 int stand_in_products(void);

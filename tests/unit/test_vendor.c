@@ -1,6 +1,7 @@
 /* Tests kernels that are calls of a library in place of generated code: which products may be one,
    their results beside those of generated kernels, where plans, explanations and traces show them,
-   plans on disk, and a library that is absent or lacks a function. On the CPU
+   plans on disk, the tuner with a library that is fast, slow or fails, runs whose calls fail, and a
+   library that is absent or lacks a function. On the CPU
    TENON_OPENBLAS names the library: the stand-in (tests/vendor), or OpenBLAS itself; on CUDA all
    are stand-ins (tests/cuda). Another process is this program with arguments, as a library stays
    open in a process. */
@@ -252,11 +253,16 @@ static void check_near(const process *a, const process *b) {
 }
 
 /** A function of the stand-in; NULL where the library is another one. */
+static void *find_function(const char *name) {
+  const char *file = getenv(tested->variable);
+  void *library = dlopen(file && *file ? file : "libcublas.so.12", RTLD_NOW);
+  return library ? dlsym(library, name) : NULL;
+}
+
+/** A number that the stand-in counts; -1 where the library is another one. */
 static int stand_in(const char *name) {
   int (*function)(void);
-  const char *file = getenv(tested->variable);
-  void *library = dlopen(file && *file ? file : "libcublas.so.12", RTLD_NOW), *found;
-  found = library ? dlsym(library, name) : NULL;
+  void *found = find_function(name);
   memcpy(&function, &found, sizeof found);
   return found ? function() : -1;
 }
@@ -400,32 +406,213 @@ static void descriptions_name_the_library(void **state) {
   check_ok(c, tn_close(c));
 }
 
-/** The tuner measures the library, and says so in its file. */
-static void the_tuner_measures_the_library(void **state) {
-  static double result[MOST];
-  fixture *f = *state;
-  static char text[1 << 16];
+/* Tuning. */
+
+/** Has the stand-in fail or be slow (stand_in_product_fault); false: the library is no stand-in. */
+static bool set_fault(const char *fault) {
+  void (*function)(const char *);
+  void *found = find_function("stand_in_product_fault");
+  memcpy(&function, &found, sizeof found);
+  if (found) function(fault);
+  return found != NULL;
+}
+
+/** What a tuning of a product left. */
+typedef struct tuned_product {
+  tn_status status; /* of tn_tune */
+  char message[512];
+  char file[1 << 16]; /* the tuned schedules */
+  process after;      /* a run of the same binding, without `compiled` */
+  bool is_run;
+} tuned_product;
+
+static void read_tuned(const fixture *f, tuned_product *t) {
+  FILE *file = fopen(f->tuned, "r");
+  t->file[0] = 0;
+  if (!file) return;
+  t->file[fread(t->file, 1, sizeof t->file - 1, file)] = 0;
+  fclose(file);
+}
+
+/** Ends a tuning after its first measurement, which is the library's. */
+static bool goes_on(void *user, const tn_tuning *now) {
+  (void)user;
+  return !now->measured;
+}
+
+/** Tunes a product while the stand-in has a fault, which ends before the run after it. */
+static const tuned_product *tune(fixture *f, const char *fault, tuned_product *t) {
+  static double values[2][MOST];
   tn_context *c = open_with(f, "on");
   tn_plan *plan = plan_of(c, PLAIN);
   tn_binding *b;
   tn_tune_desc desc = TN_TUNE_DESC_INIT;
-  desc.seconds = 4;
-  static double values[2][MOST];
   tn_port port = TN_PORT_INIT;
+  tn_step step = TN_STEP_INIT;
+  desc.progress = goes_on;
   check_ok(c, tn_plan_bind(plan, &b));
   for (size_t i = 0; tn_plan_port(plan, TN_PORT_INPUT, i, &port) == TN_OK; i++)
-    set_input(b, &port, values[i], (int)i);
-  assert_int_equal(tn_tune(b, &desc, NULL), TN_OK);
-  assert_int_equal(tn_binding_run(b), TN_OK);
-  assert_int_equal(tn_binding_read_at(b, 0, TN_F64, result, M * N * sizeof *result), TN_OK);
+    set_input(b, &port, values[i], (int)i * 5);
+  set_fault(fault);
+  t->status = tn_tune(b, &desc, NULL);
+  snprintf(t->message, sizeof t->message, "%s", tn_binding_message(b));
+  set_fault(NULL);
+  t->is_run = tn_binding_run(b) == TN_OK;
+  t->after.n = M * N;
+  if (t->is_run) {
+    assert_int_equal(tn_binding_read_at(b, 0, TN_F64, t->after.result, M * N * sizeof(double)),
+                     TN_OK);
+    check_ok(c, tn_binding_step(b, 0, &step));
+    t->after.library = step.library ? tested->name : NULL;
+  }
   check_ok(c, tn_close(c));
-  FILE *file = fopen(f->tuned, "r");
-  assert_non_null(file);
-  text[fread(text, 1, sizeof text - 1, file)] = 0;
-  fclose(file);
-  const char *line = strstr(text, tested->decisions);
-  assert_non_null(line);
-  assert_true(!memcmp(line - 7, "slower ", 7) || !memcmp(line - 7, "faster ", 7));
+  read_tuned(f, t);
+  return t;
+}
+
+/** True if the file has a line of the library with a verdict. */
+static bool has_verdict(fixture *f, const tuned_product *t, const char *verdict) {
+  const char *text = arena_printf(&f->arena, " %s %s ", verdict, tested->decisions);
+  return strstr(t->file, text) != NULL;
+}
+
+/** Has each kernel of the stand-in for CUDA take milliseconds more. */
+static void slow_kernels(int ms) {
+  void (*function)(int);
+  void *found = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "stand_in_slow_kernels");
+  memcpy(&function, &found, sizeof found);
+  function(ms);
+}
+
+/** The tuner measures the library, and says so in its file. */
+static void the_tuner_measures_the_library(void **state) {
+  static tuned_product t;
+  fixture *f = *state;
+  assert_int_equal(tune(f, NULL, &t)->status, TN_OK);
+  assert_true(t.is_run);
+  assert_true(has_verdict(f, &t, "slower") || has_verdict(f, &t, "faster"));
+}
+
+/** A library that is slower than kernels is not called after the tuning. */
+static void a_slow_library_is_not_kept(void **state) {
+  static tuned_product t;
+  static process usual;
+  fixture *f = *state;
+  if (!set_fault(NULL)) skip();
+  run_process(f, "off", PLAIN, &usual);
+  assert_int_equal(tune(f, is_on_cpu() ? "slow:1" : "slow:200", &t)->status, TN_OK);
+  assert_true(has_verdict(f, &t, "slower") && !has_verdict(f, &t, "kept"));
+  assert_null(t.after.library);
+  check_near(&t.after, &usual);
+  assert_null(run_process(f, "on", PLAIN, &usual)->library);
+}
+
+/** The tuner keeps a library that is faster than kernels, and the plan calls it from then on, in
+    this process and in later ones. */
+static void a_fast_library_is_kept(void **state) {
+  static tuned_product t;
+  static process usual, later;
+  fixture *f = *state;
+  if (is_on_cpu()) skip();
+  run_process(f, "off", PLAIN, &usual);
+  slow_kernels(5);
+  assert_int_equal(tune(f, NULL, &t)->status, TN_OK);
+  slow_kernels(0);
+  if (!has_verdict(f, &t, "faster") || !has_verdict(f, &t, "kept")) fail_msg("%s", t.file);
+  assert_string_equal(t.after.library, tested->name);
+  check_near(&t.after, &usual);
+  int calls = stand_in(tested->counter);
+  assert_string_equal(run_process(f, "on", PLAIN, &later)->library, tested->name);
+  assert_true(stand_in(tested->counter) > calls);
+  check_near(&later, &usual);
+  assert_null(run_process(f, "off", PLAIN, &later)->library);
+}
+
+/** A library whose calls fail is recorded so, and the kernels are tuned without it. */
+static void a_failing_library_is_not_kept(void **state) {
+  static const char *const faults[] = {"Create:1", "SetStream:7", "Sgemm:13", "Sgemm:14"};
+  static tuned_product t;
+  static process usual;
+  fixture *f = *state;
+  if (is_on_cpu()) skip();
+  run_process(f, "off", PLAIN, &usual);
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+    tune(f, faults[i], &t);
+    if (t.status || !has_verdict(f, &t, "failed") || has_verdict(f, &t, "kept"))
+      fail_msg("%s: %d, %s", faults[i], (int)t.status, t.message);
+    assert_null(t.after.library);
+    check_near(&t.after, &usual);
+    unlink(f->tuned);
+  }
+}
+
+/* Failing calls of a library that was kept. */
+
+/** Binds the plan of a product whose library was kept. */
+static tn_binding *bind_kept(fixture *f, tn_context **c) {
+  static double values[2][MOST];
+  tn_binding *b;
+  tn_port port = TN_PORT_INIT;
+  keep_library(f, PLAIN);
+  *c = open_with(f, "on");
+  tn_plan *plan = plan_of(*c, PLAIN);
+  check_ok(*c, tn_plan_bind(plan, &b));
+  for (size_t i = 0; tn_plan_port(plan, TN_PORT_INPUT, i, &port) == TN_OK; i++)
+    set_input(b, &port, values[i], (int)i * 5);
+  return b;
+}
+
+/** A run says which call failed and how to do without the library; the device is not lost. */
+static void failing_calls_fail_the_run(void **state) {
+  static const struct {
+    const char *fault, *said;
+    tn_status status;
+  } all[] = {
+      {"Create:1", "cublasCreate fails with status 1 of cuBLAS", TN_ERR_UNSUPPORTED},
+      {"Create:3", "cublasCreate fails with status 3 of cuBLAS", TN_ERR_MEMORY},
+      {"SetStream:7", "cublasSetStream fails with status 7 of cuBLAS", TN_ERR_UNSUPPORTED},
+      {"Sgemm:13", "cublasSgemmStridedBatched fails with status 13", TN_ERR_UNSUPPORTED},
+      {"Sgemm:14", "(TENON_VENDOR=off has kernels compiled in its place)", TN_ERR_UNSUPPORTED},
+  };
+  static process usual, later;
+  fixture *f = *state;
+  if (is_on_cpu()) skip();
+  run_process(f, "off", PLAIN, &usual);
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    tn_context *c;
+    tn_binding *b = bind_kept(f, &c);
+    set_fault(all[i].fault);
+    tn_status status = tn_binding_run(b);
+    set_fault(NULL);
+    if (status != all[i].status || !strstr(tn_binding_message(b), all[i].said))
+      fail_msg("%s: %d, %s", all[i].fault, (int)status, tn_binding_message(b));
+    later.n = M * N;
+    if (tn_binding_run(b)) fail_msg("after %s: %s", all[i].fault, tn_binding_message(b));
+    assert_int_equal(tn_binding_read_at(b, 0, TN_F64, later.result, M * N * sizeof(double)), TN_OK);
+    check_near(&later, &usual);
+    check_ok(c, tn_close(c));
+  }
+}
+
+/** A call that fails since the device is lost says so, and all runs after it do. */
+static void a_lost_device_is_told_apart(void **state) {
+  fixture *f = *state;
+  tn_context *c;
+  if (is_on_cpu()) skip();
+  tn_binding *b = bind_kept(f, &c);
+  void (*fail_driver)(const char *);
+  void *found = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "stand_in_fail");
+  memcpy(&fail_driver, &found, sizeof found);
+  set_fault("Sgemm:13");
+  fail_driver("cuStreamQuery:700");
+  assert_int_equal(tn_binding_run(b), TN_ERR_DEVICE);
+  check_text(tn_binding_message(b),
+             "cublasSgemmStridedBatched fails with CUDA_ERROR_ILLEGAL_ADDRESS");
+  set_fault(NULL);
+  fail_driver(NULL);
+  assert_int_equal(tn_binding_run(b), TN_ERR_DEVICE);
+  check_text(tn_binding_message(b), "was lost");
+  tn_close(c);
 }
 
 /** Files of the cache may be damaged: what is out of place is no product. */
@@ -498,8 +685,13 @@ int main(int argc, char **argv) {
       cmocka_unit_test_setup_teardown(an_absent_library_is_said, set_up, tear_down),
       cmocka_unit_test_setup_teardown(descriptions_name_the_library, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_tuner_measures_the_library, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_slow_library_is_not_kept, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_fast_library_is_kept, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_failing_library_is_not_kept, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(failing_calls_fail_the_run, set_up, tear_down),
       cmocka_unit_test(damaged_products_are_refused),
       cmocka_unit_test_setup_teardown(bad_options_are_refused, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_lost_device_is_told_apart, set_up, tear_down), /* last */
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,12 +9,7 @@ typedef int cublas_status;
 typedef struct cublas_object *cublas_handle;
 
 enum { CUBLAS_PLAIN = 0, CUBLAS_TRANSPOSED = 1 };
-enum {
-  CUBLAS_NOT_INITIALIZED = 1,
-  CUBLAS_ALLOCATION_FAILED = 3,
-  CUBLAS_EXECUTION_FAILED = 13,
-  CUBLAS_INTERNAL_ERROR = 14
-};
+enum { CUBLAS_ALLOCATION_FAILED = 3 };
 
 /** The functions that are used. */
 typedef struct cublas_api {

@@ -18,12 +18,18 @@ static tn_status open_library(void *device, tn_failure *f) {
   return status;
 }
 
-static tn_status fail(const cuda_device *v, const char *call, cublas_status s, tn_failure *f) {
-  bool lacks_memory = s == CUBLAS_ALLOCATION_FAILED || s == CUBLAS_NOT_INITIALIZED;
-  bool is_loss = s == CUBLAS_EXECUTION_FAILED || s == CUBLAS_INTERNAL_ERROR;
-  tn_status status = is_loss ? TN_ERR_DEVICE : lacks_memory ? TN_ERR_MEMORY : TN_ERR_UNSUPPORTED;
-  return tn_fail(f, status, "CUDA:%d (%s): cublas%s fails with status %d of cuBLAS", (int)v->index,
-                 v->facts.name, call, (int)s);
+/** Fails a call of cuBLAS, whose statuses do not tell whether the device is lost: the driver is
+    asked, which repeats the status of a loss for ever. */
+static tn_status fail(cuda_device *v, cuda_stream stream, const char *call, cublas_status s,
+                      tn_failure *f) {
+  cuda_status known = v->cu.StreamQuery(stream);
+  char text[80];
+  snprintf(text, sizeof text, "cublas%s", call);
+  if (cuda_status_is_loss(known)) return cuda_fail(v, text, known, TN_ERR_DEVICE, f);
+  return tn_fail(f, s == CUBLAS_ALLOCATION_FAILED ? TN_ERR_MEMORY : TN_ERR_UNSUPPORTED,
+                 "CUDA:%d (%s): %s fails with status %d of cuBLAS (TENON_VENDOR=off has kernels "
+                 "compiled in its place)",
+                 (int)v->index, v->facts.name, text, (int)s);
 }
 
 /** A product with the addresses of its buffers. */
@@ -75,13 +81,13 @@ static tn_status find_handle(cuda_device *v, cuda_stream stream, cublas_handle *
   cublas_status s = v->blas.Create(handle);
   if (s) {
     *handle = NULL;
-    return fail(v, "Create", s, f);
+    return fail(v, stream, "Create", s, f);
   }
   s = v->blas.SetStream(*handle, stream);
   if (!s) return TN_OK;
   v->blas.Destroy(*handle);
   *handle = NULL;
-  return fail(v, "SetStream", s, f);
+  return fail(v, stream, "SetStream", s, f);
 }
 
 tn_status cuda_product_run(cuda_device *v, cuda_stream stream, cublas_handle *handle,
@@ -97,7 +103,9 @@ tn_status cuda_product_run(cuda_device *v, cuda_stream stream, cublas_handle *ha
                   .right = address_of(l, &p->right)};
   for (int64_t at = 0; at < product_batch_size(p); at += p->batch[0]) {
     cublas_status s = run_batch(&c, at);
-    if (s) return fail(v, p->dtype == TN_F64 ? "DgemmStridedBatched" : "SgemmStridedBatched", s, f);
+    if (s)
+      return fail(v, stream, p->dtype == TN_F64 ? "DgemmStridedBatched" : "SgemmStridedBatched", s,
+                  f);
   }
   return TN_OK;
 }
