@@ -178,16 +178,20 @@ static void explain_language(const build_state *m, explanation *x) {
   explanation_set_language(x, r->name, copy);
 }
 
+static node_list kernels_of_device(const build_state *m, size_t device) {
+  node_list kernels = {0};
+  for (size_t i = 0; i < m->kernels.n; i++)
+    if (m->devices.at[i] == device) vec_push(ir_arena(m->g), &kernels, m->kernels.at[i]);
+  return kernels;
+}
+
 /** Compiles the kernels of a device; one that has none needs no compiler. */
 static void compile_for_device(build_state *m, compile_options *o, size_t device) {
   executable *p = m->p;
-  arena *a = ir_arena(m->g);
-  node_list kernels = {0};
+  const node_list kernels = kernels_of_device(m, device);
   size_t n_compiled = 0, at = 0;
-  for (size_t i = 0; i < m->kernels.n; i++)
-    if (m->devices.at[i] == device) vec_push(a, &kernels, m->kernels.at[i]);
   if (!kernels.n) return;
-  tn_program **programs = arena_calloc(a, kernels.n + 1, sizeof *programs);
+  tn_program **programs = arena_calloc(ir_arena(m->g), kernels.n + 1, sizeof *programs);
   m->present_device = device;
   o->target = p->targets[device];
   o->found = &m->prices[device].found;
@@ -551,12 +555,9 @@ static void build_body(void *arg) {
 /** Tells the view which kernels of a device are calls of its library. */
 static void view_libraries(const build_state *m, size_t device) {
   const executable_request *r = m->request;
-  arena *a = ir_arena(m->g);
-  node_list kernels = {0};
+  const node_list kernels = kernels_of_device(m, device);
   size_t n = 0;
-  for (size_t i = 0; i < m->kernels.n; i++)
-    if (m->devices.at[i] == device) vec_push(a, &kernels, m->kernels.at[i]);
-  const char **names = arena_calloc(a, kernels.n + 1, sizeof *names);
+  const char **names = arena_calloc(ir_arena(m->g), kernels.n + 1, sizeof *names);
   const compile_options o = {
       .target = m->p->targets[device], .math = r->math, .tuned = r->tuned, .disk = r->disk};
   if (compile_list_libraries(&o, m->g, kernels.at, kernels.n, names, m->d)) diag_rethrow(m->d);

@@ -14,7 +14,8 @@ typedef struct custom_call {
   void **data;          /* host pointers: inputs, then the result; NULL: taken as a span */
   tn_span *own;         /* spans of these */
   uint64_t *bytes;
-  bool is_done; /* succeeded in the last run */
+  bool *is_copied; /* buffers that the host does not see, and of which the call gets copies */
+  bool is_done;    /* succeeded in the last run */
 } custom_call;
 
 /** A call for a step over `spans`, which stay where they are; its lists are in the arena. */

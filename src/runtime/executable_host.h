@@ -29,12 +29,17 @@ typedef struct executable_host {
   tn_status (*call)(void *user, const executable_call *c, tn_failure *failure);
   void (*release)(void *user); /* called when the executable is freed; or NULL */
   void *user;
-  executable_host_facts (*facts)(void *user, int64_t uid); /* NULL: {"a host function", 0} */
+  executable_host_facts (*facts)(void *user, int64_t uid); /* NULL: those usual of all */
 } executable_host;
+
+/** Facts of a function that nobody says anything else of. */
+static inline executable_host_facts executable_host_usual_facts(void) {
+  return (executable_host_facts){"a host function", 0};
+}
 
 static inline executable_host_facts executable_host_facts_of(const executable_host *h,
                                                              int64_t uid) {
-  return h->facts ? h->facts(h->user, uid) : (executable_host_facts){"a host function", 0};
+  return h->facts ? h->facts(h->user, uid) : executable_host_usual_facts();
 }
 
 #endif

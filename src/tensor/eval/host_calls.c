@@ -31,7 +31,7 @@ static const listed_function *find(const function_list *l, int64_t uid) {
 
 static executable_host_facts facts_of_listed(void *user, int64_t uid) {
   const listed_function *found = find(user, uid);
-  if (!found) return (executable_host_facts){"a host function", 0};
+  if (!found) return executable_host_usual_facts();
   const host_function *h = found->host;
   return (executable_host_facts){h->what, h->takes_spans ? h->signature.n_in : 0};
 }

@@ -109,31 +109,32 @@ static void *nccl_address(void *state, const tn_span *span) {
   return (void *)(uintptr_t)(((const cuda_memory *)span->memory)->address + span->offset);
 }
 
-/** NCCL's number of a type; −1: it has none. */
-static int type_number(dtype t) {
-  static const struct {
-    dtype type;
-    int number;
-  } types[] = {
-#define NCCL_TYPE(dtype, number) {dtype, number},
-#include "device/cuda/nccl_functions.def"
-  };
-  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-    if (types[i].type == t) return types[i].number;
+/** A constant of ours, and NCCL's number of it. */
+typedef struct numbered {
+  int own, number;
+} numbered;
+
+/** NCCL's number; −1: it has none. */
+static int number_of(const numbered all[], size_t n, int own) {
+  for (size_t i = 0; i < n; i++)
+    if (all[i].own == own) return all[i].number;
   return -1;
 }
 
-static int reduction_number(tn_reduction r) {
-  static const struct {
-    tn_reduction reduction;
-    int number;
-  } reductions[] = {
-#define NCCL_REDUCTION(reduction, number) {reduction, number},
+static int type_number(dtype t) {
+  static const numbered types[] = {
+#define NCCL_TYPE(dtype, number) {(int)(dtype), number},
 #include "device/cuda/nccl_functions.def"
   };
-  for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++)
-    if (reductions[i].reduction == r) return reductions[i].number;
-  return -1;
+  return number_of(types, sizeof types / sizeof *types, (int)t);
+}
+
+static int reduction_number(tn_reduction r) {
+  static const numbered reductions[] = {
+#define NCCL_REDUCTION(reduction, number) {(int)(reduction), number},
+#include "device/cuda/nccl_functions.def"
+  };
+  return number_of(reductions, sizeof reductions / sizeof *reductions, (int)r);
 }
 
 static nccl_result hand_over(const nccl_group *g, const collective_piece *p) {
