@@ -15,6 +15,10 @@ const node *range_make(ir *g, const node *extent, range_kind kind) {
   return make_range(g, extent, ir_fresh_id(g), kind, 0, 0);
 }
 
+const node *range_of_axis(ir *g, const node *extent, size_t axis) {
+  return make_range(g, extent, -1 - (int64_t)axis, KIND_LOOP, 0, 0);
+}
+
 const node *range_with(ir *g, const node *range, const node *extent, range_kind kind) {
   return make_range(g, extent, range->ints[0], kind, range->ints[2], range->ints[3]);
 }

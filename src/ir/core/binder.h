@@ -10,6 +10,10 @@
 /** A range with a new id. */
 const node *range_make(ir *g, const node *extent, range_kind kind);
 
+/** The loop of an axis, by the axis's number, for expressions that are read and dropped: it takes
+   no number from the ranges of kernels. */
+const node *range_of_axis(ir *g, const node *extent, size_t axis);
+
 /** A range of the same id with another kind or extent. */
 const node *range_with(ir *g, const node *range, const node *extent, range_kind kind);
 /** A range of the same id and extent as a digit: of another kind, on an axis. */

@@ -35,8 +35,7 @@ static contraction contraction_of(const operand_search *s, const node *reduce) {
   const node *x = reduce->src[0];
   c.at = arena_alloc(s->a, (x->rank + 1u) * sizeof *c.at);
   for (size_t i = 0; i < x->rank; i++)
-    c.at[i] =
-        node_is_bits(x->dims[i], 1) ? ix_const(s->g, 0) : range_make(s->g, x->dims[i], KIND_LOOP);
+    c.at[i] = node_is_bits(x->dims[i], 1) ? ix_const(s->g, 0) : range_of_axis(s->g, x->dims[i], i);
   return c;
 }
 
