@@ -149,6 +149,8 @@ typedef struct c_dialect {
   const char *lanes;        /* a helper's body: the result's i-th of $n lanes is $a */
   c_op splat;
   const char *vectorize; /* lanes in $l */
+  const char *shuffle;   /* lanes of $a, and behind them of $b, by the numbers in $l, of which
+                            $o is a vector; NULL: none */
   const char *extract;   /* lane $n of $a; $l: in hexadecimal */
   const char *shift[2];  /* a count $a, reduced below the width $n + 1 */
 

@@ -328,6 +328,13 @@ const c_dialect c_gnu = {
         "#define TEXT(n) #n\n"
         "#define UNROLLED(n) _Pragma(TEXT(GCC unroll n))\n"
         "#define LANES(n) for (int i = 0; i < n; i++)\n"
+        "#endif\n"
+        "\n"
+        "/* Single lanes that are put together again become one instruction in few cases. */\n"
+        "#ifdef __clang__\n"
+        "#define SHUFFLE(type, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)\n"
+        "#else\n"
+        "#define SHUFFLE(type, a, b, ...) __builtin_shuffle(a, b, (type){__VA_ARGS__})\n"
         "#endif\n",
     .dots_prelude = dots_prelude,
     .minus_zero = "MINUS_ZERO($t)",
@@ -339,6 +346,7 @@ const c_dialect c_gnu = {
     .lanes = "$t r;\n  LANES($n) r[i] = $a;\n  return r;",
     .splat = {"return ($t){$l};", C_FUNCTION},
     .vectorize = "($t){$l}",
+    .shuffle = "SHUFFLE($o, $a, $b, $l)",
     .extract = "$a[$n]",
     .shift = {"($a & $n)", "($a & $n)"},
     .memory =

@@ -4,6 +4,7 @@
 #include "ir/core/tensor_rows.h"
 #include "render/c/writer.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static _Noreturn void fail_unsupported(c_writer *w, const node *n) {
@@ -125,9 +126,47 @@ static c_fragment splat_node(c_writer *w, const node *n) {
   return splat(w, c_value_type_of(w, n), n->dtype == DT_BOOL ? mask_lane(w, p) : p);
 }
 
+/** The vector, of as many lanes, that all lanes of a VECTORIZE are extracted from, but for those of
+    one constant; NULL: there is none. */
+static const node *shuffled_vector(const node *n, const node **constant_lane) {
+  const node *from = NULL;
+  for (uint32_t i = 0; i < n->n_src; i++) {
+    const node *x = n->src[i], **same = x->op == OP_CONST ? constant_lane : &from;
+    if (x->op != OP_CONST && x->op != OP_EXTRACT) return NULL;
+    if (x->op == OP_EXTRACT) x = x->src[0];
+    if (*same && *same != x) return NULL;
+    *same = x;
+  }
+  bool fits = from && from->op != OP_CONST && from->lanes == n->lanes && n->lanes == n->n_src &&
+              from->dtype == n->dtype && n->dtype != DT_BOOL;
+  return fits ? from : NULL;
+}
+
+/** The lanes of a vector in another order, and a constant in some. */
+static c_fragment shuffle(c_writer *w, const node *n, const node *from, const node *constant_lane) {
+  str list = str_new(w->arena);
+  c_value_type t = c_value_type_of(w, n);
+  c_fragment x = c_expr_value(w, from), other = x;
+  if (constant_lane) other = splat(w, t, c_expr_value(w, constant_lane));
+  for (uint32_t i = 0; i < n->n_src; i++) {
+    const node *lane = n->src[i];
+    int64_t number = lane->op == OP_CONST ? n->lanes : lane->ints[0];
+    str_addf(&list, "%s%" PRId64, i ? ", " : "", number);
+  }
+  c_template_arguments b = {.a = c_fragment_operand(w, x),
+                            .b = c_fragment_operand(w, other),
+                            .l = str_text(&list),
+                            .t = t,
+                            .o = c_value_type_of_mask((unsigned)dtype_bytes(t.dtype), t.lanes)};
+  return c_fragment_primary(c_template_fill(w, w->d->shuffle, &b));
+}
+
 static c_fragment vectorize(c_writer *w, const node *n) {
   str list = str_new(w->arena);
   if (n->lanes == 1) return c_expr_value(w, n->src[0]);
+  const node *constant_lane = NULL;
+  const node *from = w->d->shuffle ? shuffled_vector(n, &constant_lane) : NULL;
+  if (from) return shuffle(w, n, from, constant_lane);
   for (uint32_t i = 0; i < n->n_src; i++) {
     c_fragment p = c_expr_value(w, n->src[i]);
     if (n->dtype == DT_BOOL) p = mask_lane(w, p);
