@@ -65,6 +65,9 @@ bool codegen_predict_apart(const mem *m, const node *sink, const codegen_options
 /** lower/lower_binders.c: STAGE and FOLD become storage, stores and loops; stage K to stage L. */
 const node *codegen_lower(ir *g, const node *sink);
 
+/** lower/vector_scans.c: loops that step one register and store it, over vectors of their range. */
+const node *codegen_vector_scans(ir *g, const node *sink, const codegen_options *o);
+
 /** lower/expand_unroll_vector.c: UNROLL ranges become copies, VECTOR ranges vector ops. */
 const node *codegen_expand(ir *g, const node *sink);
 

@@ -35,6 +35,7 @@ static const node *run_passes(ir *g, const node *kernel, const codegen_options *
   n = finish_pass(&p, PASS_SIMPLIFY, LEVEL_KERNEL, codegen_simplify(g, n, o));
   n = finish_pass(&p, PASS_CHOOSE, LEVEL_KERNEL, codegen_choose(g, n, o));
   n = finish_pass(&p, PASS_LOWER, LEVEL_LOWERED, codegen_lower(g, n));
+  n = finish_pass(&p, PASS_SCANS, LEVEL_LOWERED, codegen_vector_scans(g, n, o));
   n = finish_pass(&p, PASS_EXPAND, LEVEL_LOWERED, codegen_expand(g, n));
   n = finish_pass(&p, PASS_REGISTERS, LEVEL_LOWERED, codegen_promote_registers(g, n, t));
   n = finish_pass(&p, PASS_STREAMS, LEVEL_LOWERED, codegen_nontemporal_stores(g, n, t));

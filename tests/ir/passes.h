@@ -276,6 +276,11 @@ static void pass_registers(const pass_call *c) {
   EACH_ROOT(c, codegen_promote_registers(c->g, c->roots->at[i], &o.target));
 }
 
+static void pass_scans(const pass_call *c) {
+  codegen_options o = options_of(c);
+  EACH_ROOT(c, codegen_vector_scans(c->g, c->roots->at[i], &o));
+}
+
 static void pass_expand(const pass_call *c) { EACH_ROOT(c, codegen_expand(c->g, c->roots->at[i])); }
 
 static void pass_threads(const pass_call *c) {
@@ -370,6 +375,7 @@ static const ir_pass ir_passes[] = {
     {"simplify", pass_simplify, LEVEL_KERNEL},
     {"choose", pass_choose, LEVEL_KERNEL},
     {"lower", pass_lower, LEVEL_LOWERED},
+    {"scans", pass_scans, LEVEL_LOWERED},
     {"expand", pass_expand, LEVEL_LOWERED},
     {"registers", pass_registers, LEVEL_LOWERED},
     {"streams", pass_streams, LEVEL_LOWERED},

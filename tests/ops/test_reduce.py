@@ -173,6 +173,11 @@ x = c.floats((2, 20000))
 c.check("cumsum long", tn.cumsum(tn.of(x), 1),
         np.cumsum(x.astype(np.float64), 1).astype(np.float32),
         terms=np.cumsum(np.abs(x.astype(np.float64)), 1))
+for shape, axis in (((16000,), 0), ((100000,), 0), ((3, 20001), 1), ((2, 16003, 3), 1), ((5, 67), 1)):
+    x = c.some(shape, "i32")
+    c.check(f"cumsum {shape}", tn.cumsum(tn.of(x), axis), np.cumsum(x.astype(np.int64), axis))
+    for name, of in (("cummax", np.maximum), ("cummin", np.minimum)):
+        c.check(f"{name} {shape}", getattr(tn, name)(tn.of(x), axis), of.accumulate(x, axis))
 c.refuse("cumsum of a scalar", tn.cumsum(tn.num(1), 0), "ERR_SHAPE", "cumsum")
 
 # ---- Softmax and normalisation ----

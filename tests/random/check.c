@@ -435,8 +435,8 @@ static bool has_licence(run *x, const schedule_step *step, const char *pass, boo
   bool simplifies = !strcmp(pass, "simplify");
   if (!strcmp(pass, "decompose")) return decomposes || (x->g->math & MATH_CONTRACT);
   if (simplifies && has_op(x, step->kernel, OP_POW)) return true;
-  return (simplifies && (x->g->math & MATH_CONTRACT)) ||
-         (!strcmp(pass, "choose") && (x->g->math & MATH_REORDER));
+  bool reorders = !strcmp(pass, "choose") || !strcmp(pass, "scans");
+  return (simplifies && (x->g->math & MATH_CONTRACT)) || (reorders && (x->g->math & MATH_REORDER));
 }
 
 static const node *captured(const run *x, const char *pass) {
@@ -519,27 +519,29 @@ static void run_schedule(run *x, size_t number, char *const memory[]) {
   target plain = {.index32 = rng_chance(&x->rng, 50),
                   .registers = random_registers(x),
                   .hardware = x->lowered->hardware};
+  codegen_options lanes = {.target = {.vector_bytes = number % 2 ? 8 : 16}}; /* exact: integers */
   const node *last = NULL;
   if (law_expanded_nodes(x->a, sink, true) > MOST_COMPUTED) return;
   if (reorders) run_kernel(x, step, last = sink, want = copies(x, step, memory));
-  for (int stage = 0; stage < 9 && !failed(x); stage++) {
-    static const char *const names[] = {"schedule",  "lower",       "expand",
-                                        "registers", "streams",     "prefetch",
-                                        "threads",   "short_loops", "index_width"};
+  for (int stage = 0; stage < 10 && !failed(x); stage++) {
+    static const char *const names[] = {"schedule",    "lower",      "scans",    "expand",
+                                        "registers",   "streams",    "prefetch", "threads",
+                                        "short_loops", "index_width"};
     report_stage(x->r, "random schedule: %s, step %zu", names[stage], number);
     sink = stage == 0   ? sink
            : stage == 1 ? codegen_lower(x->k, sink)
-           : stage == 2 ? codegen_expand(x->k, sink)
-           : stage == 3 ? codegen_promote_registers(x->k, sink, &plain)
-           : stage == 4 ? codegen_nontemporal_stores(x->k, sink, &plain)
-           : stage == 5 ? codegen_prefetch(x->k, sink, &plain)
-           : stage == 6 ? codegen_parallel_loops(x->k, sink, &plain)
-           : stage == 7 ? codegen_short_loops(x->k, sink)
+           : stage == 2 ? codegen_vector_scans(x->k, sink, &lanes)
+           : stage == 3 ? codegen_expand(x->k, sink)
+           : stage == 4 ? codegen_promote_registers(x->k, sink, &plain)
+           : stage == 5 ? codegen_nontemporal_stores(x->k, sink, &plain)
+           : stage == 6 ? codegen_prefetch(x->k, sink, &plain)
+           : stage == 7 ? codegen_parallel_loops(x->k, sink, &plain)
+           : stage == 8 ? codegen_short_loops(x->k, sink)
                         : codegen_index_width(x->k, sink, &plain);
     if (sink == last) continue;
     last = sink;
     print_stage(x, sink);
-    int64_t workers = stage > 5 && has_op(x, sink, OP_SPECIAL) ? 3 : 1;
+    int64_t workers = stage > 6 && has_op(x, sink, OP_SPECIAL) ? 3 : 1;
     char **now = copies(x, step, memory);
     run_stage(x, step, sink, now, workers);
     if (!failed(x)) check_same(x, step, want, now, names[stage]);

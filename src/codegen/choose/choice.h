@@ -100,6 +100,9 @@ void choose_teams(choice *c);
    else by ever narrower vectors for the remainder. */
 void choice_vectorise_range(choice *c, const node *range, int64_t lanes);
 
+/** scan_axis.c: true if the lowering puts the axis of a scan, which a STAGE stores, in lanes. */
+bool choice_scans_along_axis(const choice *c, const node *stage);
+
 /** packing.c: true if an INDEX in a stage's nest will be packed once `cut` indices of the stage's
     loops form a tile. */
 bool choice_is_packed(const choice *c, const node *stage, const node *index, double cut);

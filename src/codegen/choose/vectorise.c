@@ -141,7 +141,9 @@ static bool is_open_outer_axis(ir *g, const node *stage, const node *range, int6
 static bool may_be_lanes(estimate *e, const node *binder, const node *range, int64_t lanes) {
   if (range_kind_of(range) != KIND_LOOP || lanes < 2) return false;
   if (nest_copies_along(e->g, binder, range)) return false;
-  if (binder->op == OP_STAGE) return !is_open_outer_axis(e->g, binder, range, lanes);
+  if (binder->op == OP_STAGE)
+    return !is_open_outer_axis(e->g, binder, range, lanes) &&
+           !choice_scans_along_axis(e->c, binder);
   return law_fold_is_reorderable(binder, e->c->math) &&
          range_likely_trips(range) >= (double)(MACHINE_VECTORISED_FOLD_LEAST * lanes);
 }

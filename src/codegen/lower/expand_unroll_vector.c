@@ -98,6 +98,7 @@ typedef struct vectoriser {
   uint16_t lanes;
   map vectors;  /* node of data, storage, effect or comparison → its vector form */
   map per_lane; /* node of index logic → const node *[lanes] */
+  map states;   /* register of a scan → its state after the step in each lane */
 } vectoriser;
 
 static bool depends(const vectoriser *v, const node *n) { return node_is_free_in(v->range, n); }
@@ -313,6 +314,70 @@ static void vectorise_store(vectoriser *v, const node *n) {
   map_set(v->a, &v->vectors, n, (void *)result);
 }
 
+/* Scans: a register outside of the range, stepped in each lane. */
+
+/** True for an access of such a register, and for its AFTERs. */
+static bool is_carried(const vectoriser *v, const node *n) {
+  const node *s = n->op == OP_LOAD || n->op == OP_STORE ? n->src[0] : n;
+  return (s == n ? n->op == OP_AFTER : true) && is_register(s) && !depends(v, node_storage_root(s));
+}
+
+/** A vector moved up by some lanes, with a value in those that become free. */
+static const node *shift_lanes(vectoriser *v, const node *x, uint16_t by, const node *fill) {
+  const node **each = arena_alloc(v->a, v->lanes * sizeof *each);
+  for (uint16_t i = 0; i < v->lanes; i++)
+    each[i] = i < by ? fill : extract_lane(v, x, (uint16_t)(i - by));
+  return vectorize_lanes(v, (dtype)x->dtype, each);
+}
+
+/** In lane i, lanes 0 to i of a vector combined. */
+static const node *scan_lanes(vectoriser *v, op o, const node *x) {
+  uint64_t neutral = 0;
+  op_identity(o, (dtype)x->dtype, &neutral);
+  const node *fill = ir_const_bits(v->g, (dtype)x->dtype, neutral);
+  for (uint16_t by = 1; by < v->lanes; by = (uint16_t)(2 * by)) {
+    const node *src[] = {shift_lanes(v, x, by, fill), x};
+    x = make_vector_op(v, o, (dtype)x->dtype, src, 2, NULL);
+  }
+  return x;
+}
+
+/** The step of a state: all lanes' terms. The state is combined with the last lane alone, which is
+    the only op from vector to vector; the lanes' states are made from the state before. */
+static void vectorise_step(vectoriser *v, const node *store) {
+  const node *step = store->src[2], *at = vector_form(v, store->src[0]);
+  int own = step->src[0]->op == OP_LOAD && step->src[0]->src[0] == store->src[0];
+  const node *before =
+      ir_node(v->g, OP_LOAD, (dtype)step->dtype, (const node *[]){at, store->src[1]}, 2, NULL, 0);
+  const node *lanes = scan_lanes(v, (op)step->op, vector_of(v, step->src[own]));
+  const node *last =
+      ir_op2(v->g, (op)step->op, before, extract_lane(v, lanes, (uint16_t)(v->lanes - 1)));
+  const node *src[] = {make_vector_op(v, OP_SPLAT, (dtype)step->dtype, &before, 1, NULL), lanes};
+  map_set(v->a, &v->vectors, store, (void *)store_with(v, store, at, store->src[1], last));
+  map_set(v->a, &v->states, node_storage_root(store->src[0]),
+          (void *)make_vector_op(v, (op)step->op, (dtype)step->dtype, src, 2, NULL));
+}
+
+/** An AFTER of a state loses the range; a load of it is that of all lanes after their steps, or of
+    none before them, which only the step asks for. */
+static void vectorise_state(vectoriser *v, const node *n) {
+  const node *state;
+  switch (n->op) {
+  case OP_STORE: vectorise_step(v, n); return;
+  case OP_LOAD:
+    state = map_get(&v->states, node_storage_root(n->src[0]));
+    map_set(v->a, &v->vectors, n, (void *)(state ? state : n));
+    return;
+  default: break;
+  }
+  node_list src = {0};
+  for (uint32_t i = 0; i < n->n_src; i++)
+    if (n->src[i] != v->range || !node_is_scope_source(n, i))
+      vec_push(v->a, &src, vector_form(v, n->src[i]));
+  node_spec s = node_spec_with_sources(n, src.at, src.n);
+  map_set(v->a, &v->vectors, n, (void *)ir_make(v->g, &s));
+}
+
 /** ALLOC, AFTER, END and GROUP lose the range as a source; registers get lanes, scratch memory
  * grows. */
 static void vectorise_structure(vectoriser *v, const node *n) {
@@ -329,6 +394,10 @@ static void vectorise_structure(vectoriser *v, const node *n) {
 }
 
 static void vectorise_node(vectoriser *v, const node *n) {
+  if (is_carried(v, n)) {
+    vectorise_state(v, n);
+    return;
+  }
   if (is_index_logic(v, n)) {
     copy_per_lane(v, n);
     add_vector_logic(v, n);

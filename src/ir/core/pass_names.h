@@ -41,6 +41,7 @@
   X(PASS_TEAMS, "choose_teams")                             \
   X(PASS_CHOOSE, "choose")                                  \
   X(PASS_LOWER, "lower")                                    \
+  X(PASS_SCANS, "scans")                                    \
   X(PASS_EXPAND, "expand")                                  \
   X(PASS_REGISTERS, "registers")                            \
   X(PASS_STREAMS, "streams")                                \
