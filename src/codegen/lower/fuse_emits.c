@@ -56,8 +56,12 @@ static bool is_inside_others(const node *stage, const node *fold, const node *s)
   return true;
 }
 
-/** True for a value that output_arrays.c finds. */
-static bool is_copy(const node *v) { return v->op == OP_INDEX && v->src[0]->op == OP_FOLD; }
+/** True for a value that output_arrays.c finds: elements of a FOLD, stored along s itself. */
+static bool is_copy(const node *stage, const node *s) {
+  const node *v = stage_value(stage, 0);
+  if (v->op != OP_INDEX || v->src[0]->op != OP_FOLD) return false;
+  return nodes_contain(stage_coords(stage, 0), stage_rank(stage, 0), s);
+}
 
 static bool is_read(const fusing *f, const node *param) {
   for (size_t i = 0; i < f->order.n; i++)
@@ -70,12 +74,10 @@ static bool is_read(const fusing *f, const node *param) {
 static const node *fold_for(const fusing *f, const node *out, const node **along) {
   const node *stage = out->src[out->n_src - 1];
   if (stage->op != OP_STAGE || stage_n_values(stage) != 1) return NULL;
-  if (is_copy(stage_value(stage, 0)) || map_get(&f->l->direct, stage) != out ||
-      is_read(f, out->src[0]))
-    return NULL;
+  if (map_get(&f->l->direct, stage) != out || is_read(f, out->src[0])) return NULL;
   for (size_t i = 0; i < stage_n_ranges(stage); i++) {
     const node *s = stage_range(stage)[i];
-    if (range_kind_of(s) != KIND_LOOP) continue;
+    if (range_kind_of(s) != KIND_LOOP || is_copy(stage, s)) continue;
     const node *fold = emitting_fold(f, s);
     if (fold && emits_along(f, fold, s) && is_inside_others(stage, fold, s)) {
       *along = s;

@@ -14,6 +14,7 @@
 
 #include "ir/core/binder.h"
 #include "ir/index/index_arithmetic.h"
+#include "ir/transform/substitute.h"
 
 static const node *sink_over(const update_kernel *k, const node *v, const node *const coords[],
                              const node *const ranges[], size_t n) {
@@ -221,7 +222,12 @@ static const node *scan(const update_kernel *k) {
                                                .coords = &r,
                                                .extents = &extent,
                                                .ranges = &r});
-  for (size_t i = 0; i < rank; i++) to[i] = k->index[i] == r ? own : k->index[i];
+  map with = {0};
+  for (size_t i = 0; i < k->v->rank; i++)
+    if (k->v->coords[i]->op == OP_RANGE)
+      map_set(k->a, &with, k->v->coords[i], (void *)(k->index[i] == r ? own : k->index[i]));
+  for (size_t i = 0; i < rank; i++)
+    to[i] = subst_ranges(g, k->v->memory.stores.at[0].coords[i], &with);
   all[n++] = own;
   return sink_over(k, index_make(g, t, fold, 1, 1, &own), to, all, n);
 }

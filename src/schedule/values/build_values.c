@@ -18,6 +18,7 @@
 #include "schedule/values/late_values.h"
 #include "schedule/values/moved_operands.h"
 #include "schedule/values/online_softmax.h"
+#include "schedule/values/scan_views.h"
 #include "schedule/values/value_devices.h"
 #include "schedule/values/value_order.h"
 #include "schedule/values/versions.h"
@@ -430,6 +431,7 @@ void values_build(ir *g, int math, const machine *m, const joins_policy *p, norm
     find_tensors(&r);
     for (size_t i = 0; i < r.tensors.n; i++) add_tensor_value(&r, r.tensors.at[i]);
     if (m) absorb_scans(g, m, in, out);
+    if (m) scan_views_store(g, in, out);
     add_required_stores(&r);
     drop_unread(&r);
     rewrite_sums(&r, m);
