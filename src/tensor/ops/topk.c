@@ -54,25 +54,36 @@ static bool is_divided(const node *key, const node *k) {
          key->dims[key->rank - 1]->lo / TOPK_BLOCK / TOPK_BLOCKS_LEAST >= k->hi;
 }
 
-/** The indices of the first k keys along the last axis, in order. Recurses once for each division
-    of the axis by TOPK_BLOCK. */
-static const node *first_keys(builder *b, const node *key, const node *k) {
+/** The indices of the first k keys along the last axis, in order, where all are compared. */
+static const node *first_of_all(builder *b, const node *key, const node *k) {
   const node *n = key->dims[key->rank - 1];
-  if (!is_divided(key, k)) {
-    if (n->hi <= TOPK_RANKED_MOST)
-      return first_by_rank(b, node_ranks(b, key, node_all_indices(b, n)), k);
-    return shape_slice(b, node_argsort(b, key), key->rank - 1u, ix_const(b->ir, 0), k, 1);
-  }
+  if (n->hi <= TOPK_RANKED_MOST)
+    return first_by_rank(b, node_ranks(b, key, node_all_indices(b, n)), k);
+  return shape_slice(b, node_argsort(b, key), key->rank - 1u, ix_const(b->ir, 0), k, 1);
+}
+
+/** Few different indices along the last axis in ascending order. */
+static const node *in_order(builder *b, const node *index) {
+  const node *n = index->dims[index->rank - 1];
+  const node *first = first_by_rank(b, node_ranks(b, index, node_all_indices(b, n)), n);
+  return build_gather_elements(b, value_of(index), value_of(first), -1).node;
+}
+
+/** The indices of the first k keys along the last axis, in order. Recurses once for each division
+    of the axis by TOPK_BLOCK. The elements of the best blocks are compared in the order of their
+    indices, so that the first of equal ones stays the first. */
+static const node *first_keys(builder *b, const node *key, const node *k) {
+  if (!is_divided(key, k)) return first_of_all(b, key, k);
   const node *blocks = block_keys(b, key);
   axis_list last = axes_from(blocks->rank - 1u, blocks->rank);
   const node *best = first_keys(b, node_reduce(b, OP_MIN, blocks, &last, false), k);
+  best = in_order(b, best);
   value index =
       build_mul(b, value_of(shape_unsqueeze(b, best, best->rank)), build_int(b, TOPK_BLOCK));
   index = build_add(b, index, value_of(node_all_indices(b, ix_const(b->ir, TOPK_BLOCK))));
   index = join_last_axes(b, index.node);
   value of = build_gather_elements(b, join_last_axes(b, blocks), index, -1);
-  const node *first = first_by_rank(b, node_ranks(b, of.node, index.node), k);
-  return build_gather_elements(b, index, value_of(first), -1).node;
+  return build_gather_elements(b, index, value_of(first_of_all(b, of.node, k)), -1).node;
 }
 
 /** True if a run checks that a size is from 0 to another one. */
