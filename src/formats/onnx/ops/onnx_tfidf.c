@@ -5,13 +5,14 @@
 #include "formats/onnx/ops/onnx_ml_attributes.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/expressions.h"
 
 enum { GRAMS_MAX = 1 << 20, GRAM_TERMS_MAX = 4096 };
 
 typedef struct vectorizer {
   const onnx_ints *pool, *counts, *columns; /* of the result, one for each n-gram */
   int64_t least, most, skips;               /* sizes of n-grams that count; elements between */
-  int64_t length;                           /* of a row */
+  const node *length;                       /* of a row */
 } vectorizer;
 
 /** The first element in the pool of the n-grams of a size, and of the next one. */
@@ -37,12 +38,11 @@ static vectorizer read_vectorizer(onnx_call *c, const node *length) {
                   .columns = onnx_ints_attribute(c, "ngram_indexes"),
                   .least = onnx_int_attribute(c, "min_gram_length", 1),
                   .most = onnx_int_attribute(c, "max_gram_length", 1),
-                  .skips = onnx_int_attribute(c, "max_skip_count", 0)};
+                  .skips = onnx_int_attribute(c, "max_skip_count", 0),
+                  .length = length};
   int64_t grams = 0;
   if (!v.pool || !v.pool->n || v.pool->n > GRAMS_MAX || v.columns->n > GRAMS_MAX)
     onnx_fail(c, TN_ERR_UNSUPPORTED, "the pool is empty, or has more than %d elements", GRAMS_MAX);
-  if (!node_is_const(length)) onnx_fail_varying_size(c, length, "the length of rows varies");
-  v.length = node_int(length);
   if (v.least < 1 || v.most < v.least || v.skips < 0 || v.most > GRAM_TERMS_MAX ||
       v.skips > GRAM_TERMS_MAX || v.most * (v.skips + 1) > GRAM_TERMS_MAX)
     onnx_fail(c, TN_ERR_UNSUPPORTED, "n-grams of %lld to %lld elements with %lld skipped",
@@ -67,17 +67,32 @@ static value gram_elements(onnx_call *c, const vectorizer *v, size_t size, size_
   return onnx_computed_tensor(c, DT_I64, all, 1, n);
 }
 
+/** The rows with zeros behind them, so that an n-gram begins at each element. */
+static value padded_rows(builder *b, value x, int64_t more) {
+  const node *none = ix_const(b->ir, 0);
+  if (!more) return x;
+  return value_of(shape_pad(b, x.node, 1, none, ix_const(b->ir, more), ir_const(b->ir, DT_I64, 0)));
+}
+
+/** Whether an n-gram that begins at an element ends in the row: (length, 1). */
+static value ends_in_row(builder *b, const vectorizer *v, int64_t more) {
+  const node *first = ix_const(b->ir, more);
+  value end = build_arange(b, first, ix_add(b->ir, first, v->length), 1, DT_I64);
+  value is_in = build_lt(b, end, value_of(ex_size(b, v->length, DT_I64)));
+  return build_unsqueeze(b, is_in, (tn_axes){.count = 1, .axis = {1}});
+}
+
 /** How often each n-gram of a size is in the rows, its elements `step` apart: (rows, grams). */
 static value count_grams(onnx_call *c, const vectorizer *v, value x, size_t size, int64_t step) {
   builder *b = onnx_builder(c);
-  int64_t starts = v->length - ((int64_t)size - 1) * step;
-  value is_there = {0};
+  int64_t more = ((int64_t)size - 1) * step;
+  value rows = padded_rows(b, x, more), is_there = more ? ends_in_row(b, v, more) : (value){0};
   for (size_t k = 0; k < size; k++) {
     const node *first = ix_const(b->ir, (int64_t)k * step);
-    value part = build_slice(b, x, 1, first, ix_add_const(b->ir, first, starts), 1);
+    value part = build_slice(b, rows, 1, first, ix_add(b->ir, first, v->length), 1);
     part = build_unsqueeze(b, part, (tn_axes){.count = 1, .axis = {2}});
     value same = build_eq(b, part, gram_elements(c, v, size, k));
-    is_there = k ? build_logical_and(b, is_there, same) : same;
+    is_there = is_there.node ? build_logical_and(b, is_there, same) : same;
   }
   return build_sum(b, build_cast(b, is_there, DT_F32), (tn_axes){.count = 1, .axis = {1}}, false);
 }
@@ -89,7 +104,7 @@ static value count_size(onnx_call *c, const vectorizer *v, value x, size_t size)
   value sum = build_full(b, &s, DT_F32, 0);
   if ((int64_t)size < v->least || (int64_t)size > v->most) return sum;
   for (int64_t step = 1; step <= (size == 1 ? 1 : v->skips + 1); step++)
-    if (v->length > ((int64_t)size - 1) * step)
+    if (v->length->hi > ((int64_t)size - 1) * step)
       sum = build_add(b, sum, count_grams(c, v, x, size, step));
   return sum;
 }
