@@ -17,7 +17,7 @@ SOURCE = ROOT / "src" / "formats" / "onnx"
 ROW = re.compile(r'^ONNX_OP(?:_OF\((\w+), |\()(\w+), "([^"]*)", "([^"]*)", (\d+), (\d+), (\d+)\)$',
                  re.MULTILINE)
 DOMAINS = {"": "", "ml": "ai.onnx.ml.", "preview": "ai.onnx.preview.",
-           "training": "ai.onnx.preview.training."}
+           "training": "ai.onnx.preview.training.", "microsoft": "com.microsoft."}
 MANY = 65535
 
 TEXT = """\
@@ -54,8 +54,7 @@ so in all versions, or in those that are named.
 - Random numbers in bodies of loops, whose steps would draw the same, in functions of a model and in
   branches. A model draws the same numbers in each run, by its nodes' `seed` and the names of their
   outputs.
-- Of a TfIdfVectorizer rows whose length varies, and n-grams that have one index or are there
-  twice.
+- Of a TfIdfVectorizer n-grams that have one index or are there twice.
 - Of ai.onnx.ml: a `zeros` of 0 of a OneHotEncoder, other functions after scores than `NONE`,
   `SOFTMAX` and `LOGISTIC`, trees deeper than 64, two classes by the weights of one or of support
   vectors where runtimes disagree about the scores, and probabilities of an SVMClassifier. A
@@ -109,7 +108,7 @@ a list says that it is absent. `tn_model_length` tells how many tensors an outpu
 Tensors of strings hold the numbers that the strings have in a table of the model, as i64
 (`tn_model_string_number`, `tn_model_string`; `is_string` of `tn_port`). Operators that move elements take
 them (Gather, Concat, Reshape, Where …), as do Equal and those of `ai.onnx.ml` that map or classify; all
-others refuse them. StringConcat, StringSplit, StringNormalizer, RegexFullMatch, and Cast and CastLike to and
+others refuse them. StringConcat, StringSplit, StringNormalizer, RegexFullMatch, Tokenizer, and Cast and CastLike to and
 from strings are steps that the host computes; none may be in the body of a loop.
 
 - The table keeps what runs made until the model and its bindings are freed.
@@ -122,7 +121,10 @@ from strings are steps that the host computes; none may be in the body of a loop
   bf16 as f32), where ONNX Runtime has 8 digits of f32 and 17 of f64; bools are "1" and "0". It reads decimal
   numbers, and NaN and INF in any case; a string that is none, or an integer out of range, is an error of the
   run.
-- RegexFullMatch needs PCRE2 (libpcre2-8.so.0), which has RE2's syntax and more.
+- RegexFullMatch and Tokenizer need PCRE2 (libpcre2-8.so.0), which has RE2's syntax and more. A search
+  that takes more than 64 MiB, or ten million steps, is an error of the run.
+- Tokenizer, of ONNX Runtime's domain `com.microsoft`, gives each string as many tokens as the string with
+  the most has, and none to all if no string has one.
 
 ## Pictures
 

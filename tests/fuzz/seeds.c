@@ -230,6 +230,7 @@ typedef struct seed {
   bool takes_sequence; /* of x, twice, instead of x */
   bool gives_sequence; /* y is its length */
   bool takes_x_twice;
+  const char *domain; /* of the operator, version 1 of which is used; NULL: ONNX's own */
 } seed;
 
 /* clang-format off */
@@ -247,6 +248,7 @@ typedef struct seed {
 #define TAKES_SEQUENCE                .takes_sequence = true
 #define GIVES_SEQUENCE                .gives_sequence = true
 #define TAKES_X_TWICE                 .takes_x_twice = true
+#define IN(operators)                 .domain = operators
 #define NUMBER(called, value)         {.name = called, .numbers = {value}}
 #define LIST(called, ...)             {.name = called, NUMBERS_OF(__VA_ARGS__)}
 #define TEXT(called, value)           {.name = called, .text = value}
@@ -505,6 +507,9 @@ static const seed seeds[] = {
        ATTRIBUTES(TEXT("case_change_action", "LOWER"))),
   SEED("RegexFullMatch", 20, OF(ONNX_TYPE_STRING), X("n"), ATTRIBUTES(TEXT("pattern", "a|b*"))),
   SEED("ImageDecoder", 20, OF(ONNX_TYPE_U8), X("n")),
+  SEED("Tokenizer", 20, OF(ONNX_TYPE_STRING), X("n"), IN("com.microsoft"),
+       ATTRIBUTES(NUMBER("mark", 1), NUMBER("mincharnum", 1), TEXT("pad_value", "#"),
+                  TEXT("tokenexp", "[a-z]+|(?:,)"))),
 };
 /* clang-format on */
 
@@ -567,6 +572,15 @@ static void put_both(job *j, const char *name, const bytes *file) {
   put_file(j, "onnx_proto", name, file->at, file->n);
 }
 
+/** Says of a node, and of its file, that it is of a domain. */
+static void put_domain(bytes *file, bytes *node, const char *domain) {
+  bytes set = {.n = 0};
+  put_text(&set, 1, domain);
+  put_int(&set, 2, 1);
+  put_message(file, 8, &set);
+  put_text(node, 7, domain);
+}
+
 static void add_model(job *j, const seed *s) {
   static const char *const names[MOST_PARTS] = {"a", "b", "c", "d", "e", "f", "g", "h"};
   const char *inputs[MOST_PARTS + 2] = {NULL}, **input = inputs;
@@ -580,6 +594,7 @@ static void add_model(job *j, const seed *s) {
     if ((*input = put_seed_weight(&graph, names[i], type, &s->weights[i]))) input++;
   for (const attribute *a = s->attributes; a->name; a++) put_seed_attribute(&attributes, a);
   if (*s->body.out) put_body(&attributes, &s->body);
+  if (s->domain) put_domain(&file, &attributes, s->domain);
   put_port(&graph, 11, "x", type, s->x);
   put_port(&graph, 12, "y", type, s->x);
   put_node_with(&graph, s->op, inputs, s->gives_sequence ? "made" : "y", &attributes);

@@ -24,7 +24,6 @@ STEADY = 1  # of tn_variants: nothing is compiled in the background
 
 # A part of the message, and the reason.
 FAILING = {
-    "texts.skl": ("Tokenizer", "words of texts, by an operator of another domain"),
 }
 
 

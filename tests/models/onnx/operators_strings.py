@@ -83,5 +83,44 @@ def regex(version, rng):
         yield one("RegexFullMatch", words(rng, (4, 5)), pattern=pattern)
 
 
-OPERATORS = {"StringConcat": concat, "StringSplit": split, "StringNormalizer": normalise,
+def tokens(version, rng):
+    def made(x, label="", more=(), **attributes):
+        return one("com.microsoft.Tokenizer", x, label=label, more=more,
+                   **{"mark": 0, "pad_value": "#", "mincharnum": 1, **attributes})
+    x = words(rng, (3, 4))
+    for way in ({"separators": [" "]}, {"separators": [",", r"\s", "b"]}, {"separators": ["x*"]},
+                {"separators": ["^ ", "a$"]}, {"separators": [""]}, {"separators": ["", "b"]},
+                {"tokenexp": "[a-z]+"}, {"tokenexp": r"\b\w\w+\b"}, {"tokenexp": "[a-z]*"}, {"tokenexp": "b{3}"},
+                {"tokenexp": "(a)|(,)|(t(w)o)"}, {"tokenexp": "^."}, {"tokenexp": "nowhere"},
+                {"separators": [" "], "tokenexp": "b"}):
+        for mark in (0, 1):
+            yield made(x, mark=mark, **way)
+    for least in (2, 3, 71):
+        yield made(x, mincharnum=least, separators=[" ", ","])
+        yield made(x, mincharnum=least, tokenexp=r"[^ ]+")
+    yield made(np.array("", object).reshape(1), "of an empty string", separators=[" "], mark=1)
+    yield made(In(words(rng, (2, 2)), ["n", 2]), separators=[" "], more=[{"x0": words(rng, (6, 2))}])
+    yield made(In(words(rng, (2,)), ["n"]), tokenexp="[a-z]+", more=[{"x0": words(rng, (7,))}])
+    yield counted_tokens(1, 0)
+    yield counted_tokens(2, 0)
+    yield counted_tokens(3, 2)
+
+
+def counted_tokens(most, skips):
+    """N-grams of as many tokens as the strings have."""
+    pool = ["a", "b", "c", "a", "b", "b", "a", "a", "b", "c", "c", "a", "a"]
+    nodes = [("com.microsoft.Tokenizer", ["x"], ["t"],
+              {"mark": 0, "pad_value": "#", "mincharnum": 1, "tokenexp": "[a-z]"}),
+             ("Flatten", ["t"], ["f"], {}),
+             ("TfIdfVectorizer", ["f"], ["y"],
+              {"mode": "TF", "min_gram_length": 1, "max_gram_length": most, "max_skip_count": skips,
+               "ngram_counts": [0, 3, 7], "ngram_indexes": list(range(7)), "pool_strings": pool})]
+    def texts(*all):
+        return np.array(all, object).reshape(-1, 1)
+    x = In(texts("abcab", "ba", "."), ["n", 1])
+    return Case(f"counts of {most} tokens with {skips} skipped", nodes, {"x": x}, ["y"],
+                more=[{"x": texts("a", "b", "c", "d")}, {"x": texts("abc" * 5, "cca acc", "baa", "aba", "aab")}])
+
+
+OPERATORS = {"com.microsoft.Tokenizer": tokens, "StringConcat": concat, "StringSplit": split, "StringNormalizer": normalise,
              "RegexFullMatch": regex}

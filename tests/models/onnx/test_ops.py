@@ -46,7 +46,7 @@ SOURCE = Path(__file__).resolve().parents[3] / "src" / "formats" / "onnx"
 NEWEST = int(re.search(r"ONNX_OPSET_MAX = (\d+)", (SOURCE / "importer/importer.h").read_text()).group(1))
 VARIADIC = 65535
 DOMAINS = {None: "", "ml": "ai.onnx.ml.", "preview": "ai.onnx.preview.",
-           "training": "ai.onnx.preview.training."}
+           "training": "ai.onnx.preview.training.", "microsoft": "com.microsoft."}
 LANGUAGE = (operators_elementwise.OPERATORS | operators_indexing.OPERATORS |
             operators_contracting.OPERATORS | operators_recurrent.OPERATORS |
             operators_loops.OPERATORS | operators_losses.OPERATORS |
@@ -66,12 +66,18 @@ def rows():
                {a.partition("!")[0] for a in attributes.split()}, *map(int, counts))
 
 
+def all_definitions():
+    """The operators of the onnx package, and those that ONNX Runtime adds in a domain of its own."""
+    own = onnxruntime.capi.onnxruntime_pybind11_state.get_all_operator_schema()
+    return [*onnx.defs.get_all_schemas_with_history(), *(s for s in own if s.domain == "com.microsoft")]
+
+
 def check_rows(r):
     """Checks that rows agree with the definitions from their first version on."""
     r.check("newest opset", NEWEST == onnx.defs.onnx_opset_version(),
             f"{NEWEST}, the package has {onnx.defs.onnx_opset_version()}")
     for name, versions, attributes, least, most, outputs in rows():
-        all_of = [s for s in onnx.defs.get_all_schemas_with_history()
+        all_of = [s for s in all_definitions()
                   if s.name == own_name(name) and s.domain == domain_of(name) and
                   versions[0] <= s.since_version]
         defined = sorted(s.since_version for s in all_of)

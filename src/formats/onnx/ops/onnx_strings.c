@@ -1,8 +1,10 @@
 /* ONNX operators on strings, which the host computes (formats/host): StringConcat, StringSplit,
-   StringNormalizer and RegexFullMatch. Where the size of a result follows from the strings, a first
+   StringNormalizer and RegexFullMatch, and Tokenizer of ONNX Runtime's domain, which exporters of
+   classical machine learning write. Where the size of a result follows from the strings, a first
    step computes it. */
 #include "formats/host/regex_step.h"
 #include "formats/host/string_steps.h"
+#include "formats/host/token_steps.h"
 #include "formats/onnx/ops/enum_attribute.h"
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/build_tensor.h"
@@ -85,15 +87,76 @@ void onnx_StringNormalizer(onnx_call *c) {
   c->outputs[0] = onnx_strings(c, onnx_host_step(c, step, &x, 1, DT_I64, &s));
 }
 
+/** A pattern of the model, which is to be closed. */
+static regex *open_pattern(onnx_call *c, const char *text, size_t n, bool is_whole) {
+  regex *r;
+  if (regex_open(c->m->host->mem, text, n, is_whole, &r, c->m->b.diag) != TN_OK)
+    diag_rethrow(c->m->b.diag);
+  return r;
+}
+
 void onnx_RegexFullMatch(onnx_call *c) {
   value x = onnx_string_input(c, 0);
   const onnx_attribute *pattern = onnx_find_attribute(c, "pattern", ONNX_ATTRIBUTE_STRING);
   if (!pattern) onnx_fail(c, TN_ERR_FORMAT, "attribute 'pattern' is missing");
   sizes s = sizes_of(x.node);
-  host_step step = {.run = regex_match_all, .destroy = regex_close};
+  host_step step = {.run = regex_match_all, .destroy = regex_step_close};
   c->outputs[0] = onnx_host_step(c, step, &x, 1, DT_BOOL, &s);
-  void *compiled;
-  if (regex_open(pattern->s.at, pattern->s.n, &compiled, c->m->b.diag) != TN_OK)
-    diag_rethrow(c->m->b.diag);
-  c->m->host->all.at[c->m->host->all.n - 1].options = compiled;
+  c->m->host->all.at[c->m->host->all.n - 1].options =
+      open_pattern(c, pattern->s.at, pattern->s.n, true);
+}
+
+/* Tokenizer. */
+
+/** Opens the patterns: of a step that exists, so that it closes those that are open if one fails.
+    A separator that is empty has each code point as a token. */
+static void open_token_patterns(onnx_call *c, token_options *o) {
+  static const char point[] = "(?s).";
+  const onnx_attribute *separators = onnx_find_attribute(c, "separators", ONNX_ATTRIBUTE_STRINGS),
+                       *token = onnx_find_attribute(c, "tokenexp", ONNX_ATTRIBUTE_STRING);
+  size_t n = separators ? separators->strings.n : 0;
+  bool are_points = n == 1 && !separators->strings.at[0].n;
+  if (!n && (!token || !token->s.n))
+    onnx_fail(c, TN_ERR_FORMAT, "there are neither 'separators' nor a 'tokenexp'");
+  if (are_points && o->least > 1)
+    onnx_fail(c, TN_ERR_FORMAT, "tokens are single characters, and mincharnum is %lld",
+              (long long)o->least);
+  o->are_tokens = !n || are_points;
+  o->patterns = arena_calloc(&c->m->host->arena, n + 1, sizeof *o->patterns);
+  onnx_bytes all = are_points ? (onnx_bytes){point, sizeof point - 1}
+                   : n        ? (onnx_bytes){0}
+                              : token->s;
+  for (size_t i = 0; i < (n ? n : 1); i++) {
+    const onnx_bytes *text = o->are_tokens ? &all : &separators->strings.at[i];
+    o->patterns[o->n] = open_pattern(c, text->at, text->n, false);
+    o->n++;
+  }
+}
+
+static token_options *token_options_of(onnx_call *c) {
+  token_options *o = arena_calloc(&c->m->host->arena, 1, sizeof *o);
+  const onnx_attribute *padding = onnx_find_attribute(c, "pad_value", ONNX_ATTRIBUTE_STRING);
+  o->least = onnx_int_attribute(c, "mincharnum", 0);
+  o->has_marks = onnx_int_attribute(c, "mark", 0) != 0;
+  if (o->least < 1 || !padding)
+    onnx_fail(c, TN_ERR_FORMAT, "mincharnum is %lld, or there is no pad_value",
+              (long long)o->least);
+  o->begin = importer_string_number(c->m, &(onnx_bytes){"\2", 1});
+  o->end = importer_string_number(c->m, &(onnx_bytes){"\3", 1});
+  o->padding = importer_string_number(c->m, &padding->s);
+  return o;
+}
+
+void onnx_microsoft_Tokenizer(onnx_call *c) {
+  value x = onnx_string_input(c, 0);
+  if (x.node->rank != 1 && x.node->rank != 2)
+    onnx_fail(c, TN_ERR_SHAPE, "the input has %u dimensions, expected 1 or 2", x.node->rank);
+  token_options *o = token_options_of(c);
+  sizes none = {0}, s = sizes_of(x.node);
+  host_step step = {.run = token_count_most, .destroy = token_close, .options = o};
+  value most = onnx_host_step(c, step, &x, 1, DT_I64, &none); /* closes the patterns in the end */
+  open_token_patterns(c, o);
+  s = sizes_insert(onnx_builder(c), s, s.rank, onnx_computed_size(c, most.node, 0, ONNX_SIZE_MAX));
+  step = (host_step){.run = token_split, .options = o};
+  c->outputs[0] = onnx_strings(c, onnx_host_step(c, step, &x, 1, DT_I64, &s));
 }

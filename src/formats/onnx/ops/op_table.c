@@ -8,9 +8,10 @@
 #include <string.h>
 
 /* Domains of rows of ONNX_OP_OF. */
-#define DOMAIN_ml       "ai.onnx.ml"
-#define DOMAIN_preview  "ai.onnx.preview"
-#define DOMAIN_training "ai.onnx.preview.training"
+#define DOMAIN_ml        "ai.onnx.ml"
+#define DOMAIN_preview   "ai.onnx.preview"
+#define DOMAIN_training  "ai.onnx.preview.training"
+#define DOMAIN_microsoft "com.microsoft"
 
 static const onnx_op table[] = {
 #define ONNX_OP(name, versions, attributes, min_inputs, max_inputs, max_outputs) \
