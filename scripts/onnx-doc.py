@@ -40,12 +40,12 @@ so in all versions, or in those that are named.
 ## What is refused
 
 - Types other than strings (below) and those of tensors here, which are {types}:
-  no complex numbers, no floats of 6 bits, no maps, and sparse tensors in the file alone. Elements of 4 and 2
+  no complex numbers, no floats of 6 bits, and sparse tensors in the file alone. Elements of 4 and 2
   bits have a byte each in memory, also those of inputs and outputs.
 - Sequences whose length, and optional values whose presence, is not known when the model is imported:
   they follow from constants and shapes, and from `lists` and `values` of `tn_model_desc` (below). The
   steps of a Loop with such a state are imported one after another, at most 4096. Sequences of
-  sequences and maps are refused.
+  sequences are refused, as are maps among outputs and maps of others than tensors (below).
 - Of the table's attributes: an `antialias` of scales below 1/31 (linear) or 2/31 (cubic), or that
   vary, a `sampling_ratio` of 0 of a RoiAlign, whose number of samples would
   depend on the regions, and a `stash_type` of a LayerNormalization or an RMSNormalization that is
@@ -102,6 +102,13 @@ Where an output is a sequence, such inputs are given when the model is loaded, b
 A sequence `x` of n tensors is n inputs or outputs, `x[0]` to `x[n - 1]`. `lists` of `tn_model_desc` say
 how many an input has, and of what types where the file does not. An optional tensor is an input unless
 a list says that it is absent. `tn_model_length` tells how many tensors an output has.
+
+## Maps
+
+A map `x` is two inputs of one size, the vectors `x.keys` and `x.values`; no key is there twice. CastMap
+and DictVectorizer take it. Of a CastMap whose `map_form` is SPARSE, keys that are negative or not below
+`max_map` are left out (ONNX Runtime fails for negative ones), and absent strings are "0.f", as there;
+floats become strings as by Cast.
 
 ## Strings
 

@@ -230,6 +230,7 @@ typedef struct seed {
   bool takes_sequence; /* of x, twice, instead of x */
   bool gives_sequence; /* y is its length */
   bool takes_x_twice;
+  bool takes_map;     /* x is one of i64 to its type */
   const char *domain; /* of the operator, version 1 of which is used; NULL: ONNX's own */
 } seed;
 
@@ -248,6 +249,7 @@ typedef struct seed {
 #define TAKES_SEQUENCE                .takes_sequence = true
 #define GIVES_SEQUENCE                .gives_sequence = true
 #define TAKES_X_TWICE                 .takes_x_twice = true
+#define TAKES_MAP                     .takes_map = true
 #define IN(operators)                 .domain = operators
 #define NUMBER(called, value)         {.name = called, .numbers = {value}}
 #define LIST(called, ...)             {.name = called, NUMBERS_OF(__VA_ARGS__)}
@@ -507,6 +509,10 @@ static const seed seeds[] = {
        ATTRIBUTES(TEXT("case_change_action", "LOWER"))),
   SEED("RegexFullMatch", 20, OF(ONNX_TYPE_STRING), X("n"), ATTRIBUTES(TEXT("pattern", "a|b*"))),
   SEED("ImageDecoder", 20, OF(ONNX_TYPE_U8), X("n")),
+  SEED("CastMap", 20, X("n"), TAKES_MAP, IN("ai.onnx.ml"),
+       ATTRIBUTES(TEXT("map_form", "SPARSE"), NUMBER("max_map", 5), TEXT("cast_to", "TO_STRING"))),
+  SEED("DictVectorizer", 20, X("n"), TAKES_MAP, IN("ai.onnx.ml"),
+       ATTRIBUTES(LIST("int64_vocabulary", 3, 1, 2))),
   SEED("Tokenizer", 20, OF(ONNX_TYPE_STRING), X("n"), IN("com.microsoft"),
        ATTRIBUTES(NUMBER("mark", 1), NUMBER("mincharnum", 1), TEXT("pad_value", "#"),
                   TEXT("tokenexp", "[a-z]+|(?:,)"))),
@@ -581,6 +587,19 @@ static void put_domain(bytes *file, bytes *node, const char *domain) {
   put_text(node, 7, domain);
 }
 
+/** Adds an input that is a map. */
+static void put_map(bytes *graph, const char *name, int keys, int values) {
+  bytes tensor = {.n = 0}, element = {.n = 0}, map = {.n = 0}, kind = {.n = 0}, value = {.n = 0};
+  put_int(&tensor, 1, values);
+  put_message(&element, 1, &tensor);
+  put_int(&map, 1, keys);
+  put_message(&map, 2, &element);
+  put_message(&kind, 5, &map);
+  put_text(&value, 1, name);
+  put_message(&value, 2, &kind);
+  put_message(graph, 11, &value);
+}
+
 static void add_model(job *j, const seed *s) {
   static const char *const names[MOST_PARTS] = {"a", "b", "c", "d", "e", "f", "g", "h"};
   const char *inputs[MOST_PARTS + 2] = {NULL}, **input = inputs;
@@ -595,7 +614,10 @@ static void add_model(job *j, const seed *s) {
   for (const attribute *a = s->attributes; a->name; a++) put_seed_attribute(&attributes, a);
   if (*s->body.out) put_body(&attributes, &s->body);
   if (s->domain) put_domain(&file, &attributes, s->domain);
-  put_port(&graph, 11, "x", type, s->x);
+  if (s->takes_map)
+    put_map(&graph, "x", ONNX_TYPE_I64, type);
+  else
+    put_port(&graph, 11, "x", type, s->x);
   put_port(&graph, 12, "y", type, s->x);
   put_node_with(&graph, s->op, inputs, s->gives_sequence ? "made" : "y", &attributes);
   if (s->gives_sequence)

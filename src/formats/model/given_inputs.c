@@ -1,7 +1,8 @@
 /* Rewrites the inputs of a file's graph for what a caller gives when it loads a model. A value
    becomes an initializer. A sequence of n tensors becomes n inputs "x[0]" … and a node that makes
    the sequence of them, an absent optional value the node that makes such a one; the importer then
-   resolves both as it does within a graph. */
+   resolves both as it does within a graph. A map "x" becomes two inputs, "x.keys" and "x.values".
+ */
 #include "formats/model/given_inputs.h"
 
 #include "base/map.h"
@@ -138,7 +139,32 @@ static void add_list(settling *k, const onnx_value *input, const tn_input_list *
            input->name, &names);
 }
 
+/* Maps. */
+
+/** Adds a vector of the elements of a map as an input. */
+static const char *add_map_part(settling *k, const onnx_value *map, const char *part,
+                                int32_t elements) {
+  const char *name = arena_printf(k->a, "%s.%s", map->name, part);
+  onnx_value v = {.name = name,
+                  .type = {.kind = ONNX_TYPE_TENSOR, .dtype = elements, .has_shape = true}};
+  const char *size = arena_printf(k->a, "%s.size", map->name);
+  vec_push(k->a, &v.type.dims, ((onnx_dim){.value = -1, .param = size}));
+  vec_push(k->a, &k->inputs, v);
+  return name;
+}
+
+static void add_map(settling *k, const onnx_value *input) {
+  onnx_map_input m = {.name = input->name};
+  m.keys = add_map_part(k, input, "keys", input->type.dtype);
+  m.values = add_map_part(k, input, "values", input->type.elem->dtype);
+  vec_push(k->a, &k->g->maps, m);
+}
+
 /* Inputs. */
+
+static bool is_map_of_tensors(const onnx_type *t) {
+  return t->kind == ONNX_TYPE_MAP && t->elem && t->elem->kind == ONNX_TYPE_TENSOR;
+}
 
 static void settle_input(settling *k, const onnx_value *input) {
   const tn_input_value *v = string_map_get(&k->values, input->name);
@@ -149,6 +175,8 @@ static void settle_input(settling *k, const onnx_value *input) {
     add_initializer(k, tensor_of(k, v));
   } else if (l) {
     add_list(k, input, l);
+  } else if (is_map_of_tensors(t)) {
+    add_map(k, input);
   } else if (t->kind == ONNX_TYPE_OPTIONAL && t->elem && t->elem->kind == ONNX_TYPE_TENSOR) {
     vec_push(k->a, &k->inputs, ((onnx_value){.name = input->name, .type = *t->elem}));
   } else {

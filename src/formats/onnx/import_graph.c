@@ -299,6 +299,14 @@ static void add_initializers(import *m, const onnx_graph *g) {
   for (size_t i = 0; i < g->initializers.n; i++) add_initializer(m, g->initializers.at[i]);
 }
 
+/** Defines an input that is a map, of the inputs that its parts are. */
+static void add_map_input(import *m, const onnx_map_input *map) {
+  const importer_value *keys = string_map_get(&m->values, map->keys),
+                       *values = string_map_get(&m->values, map->values);
+  value both[2] = {keys->v, values->v};
+  define_value(m, map->name, (importer_value){.v = importer_add_map(m, both), .kind = "input"});
+}
+
 /** Before IR version 4 each initializer is also an input, with a default value; such inputs are
    left out. */
 static void add_graph_inputs(graph_import *k) {
@@ -309,6 +317,7 @@ static void add_graph_inputs(graph_import *k) {
   add_initializers(m, g);
   for (size_t i = 0; i < g->inputs.n; i++)
     if (!string_map_get(&m->values, g->inputs.at[i].name)) add_input(k, &g->inputs.at[i]);
+  for (size_t i = 0; i < g->maps.n; i++) add_map_input(m, &g->maps.at[i]);
 }
 
 /* Nodes. */
@@ -578,6 +587,8 @@ static void add_output(graph_import *k, const onnx_value *port) {
     diag_raise(m->b.diag, TN_ERR_FORMAT, "no node makes output '%.200s'", port->name);
   value v = find_result(m, port->name);
   const importer_sequence *s = importer_find_sequence(m, v);
+  if (s && s->is_map)
+    diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "output '%.200s' is a map", port->name);
   if (s)
     add_list_output(k, port, s);
   else

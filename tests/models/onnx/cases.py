@@ -22,7 +22,7 @@ RUNTIME_OPSET = 26  # newest opset of this ONNX Runtime
 @dataclass
 class In:
     """An input of a case: an array, and the model's declaration of its sizes (a name, a number, or
-    "" for none); `kind` is "input", "const" (an initializer) or "both"."""
+    "" for none); `kind` is "input", "const" (an initializer) or "both". A map is a dict."""
     array: np.ndarray
     dims: list = None
     kind: str = "input"
@@ -91,7 +91,9 @@ def model_of(cases, opset, ir_version=8):
         for name, x in case.inputs.items():
             if x.kind != "input":
                 initialisers.append(tensor_of(own(name), x.array))
-            if x.kind != "const":
+            if isinstance(x.array, dict):
+                inputs.append(helper.make_value_info(own(name), type_of_map(x.array)))
+            elif x.kind != "const":
                 dims = x.dims if x.dims is not None else list(x.array.shape)
                 dims = [(own(d) or None) if isinstance(d, str) else d for d in dims]
                 inputs.append(helper.make_tensor_value_info(own(name), ONNX_TYPE[x.array.dtype],
@@ -108,6 +110,31 @@ def model_of(cases, opset, ir_version=8):
     if domain:
         sets.insert(0, helper.make_opsetid("", OTHER_OPSET))
     return helper.make_model(graph, opset_imports=sets, ir_version=ir_version)
+
+
+def parts_of_map(given):
+    """Returns the keys and the values of a map as arrays; floats that are not NumPy's are f32."""
+    values = list(given.values())
+    kinds = {str: object, float: np.float32, int: np.int64}
+    return (np.array(list(given), object if isinstance(next(iter(given)), str) else np.int64),
+            np.array(values, kinds.get(type(values[0]), type(values[0]))))
+
+
+def type_of_map(given):
+    keys, values = parts_of_map(given)
+    return helper.make_map_type_proto(ONNX_TYPE[keys.dtype],
+                                      helper.make_tensor_type_proto(ONNX_TYPE[values.dtype], []))
+
+
+def apart(given):
+    """Returns inputs as Tenon takes them: a map as its keys and its values."""
+    inputs = {}
+    for name, x in given.items():
+        if isinstance(x, dict):
+            inputs[f"{name}.keys"], inputs[f"{name}.values"] = parts_of_map(x)
+        else:
+            inputs[name] = x
+    return inputs
 
 
 def feeds(cases, which=0):
@@ -246,7 +273,7 @@ class Runner:
         """Compares a case with the values that it states."""
         try:
             loaded = self.library.load(model_of([case], opset, ir_version).SerializeToString())
-            actual = loaded.run(feeds([case]))
+            actual = loaded.run(apart(feeds([case])))
             loaded.free()
         except Refused as e:
             self.fail(f"opset {opset}: {case.label}", str(e))
@@ -274,7 +301,7 @@ class Runner:
     def compare_all(self, cases, opset, reference, binding):
         for which in range(1 + max(len(c.more) for c in cases)):
             given = feeds(cases, which)
-            actual, expected = binding.run(given), reference.run(given)
+            actual, expected = binding.run(apart(given)), reference.run(given)
             for i, case in enumerate(cases):
                 why = None
                 for name in case.outputs:

@@ -6,7 +6,7 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 import operators_gradient
-from cases import one, stated
+from cases import Case, In, one, stated
 from operators_networks import F16, F32, F64, outputs, some, varying
 
 I64 = np.dtype("i8")
@@ -268,6 +268,39 @@ def zip_map(version, rng):
     yield stated(ml("ZipMap", x[0], classlabels_strings=["no", "yes"]), x[:1])
 
 
+def taking_map(op, given, label="", more=(), **attributes):
+    return Case(f"{op}({given}) {attributes} {label}", [(f"ai.onnx.ml.{op}", ["x"], ["y"], attributes)],
+                {"x": In(given)}, ["y"], more=[{"x": m} for m in more])
+
+
+def cast_map(version, rng):
+    """The runtime takes maps to floats alone, and writes floats with six decimal places."""
+    x = {5: 1.5, -2: -2.75, 3: 1e6, 4: 0.25}
+    for to in ("TO_FLOAT", "TO_INT64"):
+        yield taking_map("CastMap", x, cast_to=to, more=[{1: 2.5}, {n: float(-n) for n in range(90, 0, -7)}])
+        yield taking_map("CastMap", {3: 1.5, 0: -2.5, 9: 7.0}, cast_to=to, map_form="SPARSE", max_map=5,
+                         more=[{4: 2.5}, {5: 2.5}])
+    yield stated(taking_map("CastMap", {3: 1.5, 1: -2.0}, cast_to="TO_STRING"), np.array([["-2", "1.5"]], object))
+    yield stated(taking_map("CastMap", {2: 1.5, -1: 4.0}, cast_to="TO_STRING", map_form="SPARSE", max_map=4),
+                 np.array([["0.f", "0.f", "1.5", "0.f"]], object))
+    words = {3: "1.5", 1: "7"}
+    yield stated(taking_map("CastMap", words, cast_to="TO_STRING"), np.array([["7", "1.5"]], object))
+    yield stated(taking_map("CastMap", words, cast_to="TO_FLOAT"), np.array([[7, 1.5]], F32))
+    yield stated(taking_map("CastMap", {3: "15", 1: "7"}, cast_to="TO_INT64"), np.array([[7, 15]]))
+
+
+def vectorizer_of_maps(version, rng):
+    x = {"a": 1.5, "b": -2.5}
+    more = [{"c": 1.0, "elsewhere": 2.0, "b": float("nan")}, {"": 3.0}]
+    yield taking_map("DictVectorizer", x, string_vocabulary=["b", "c", "a"], more=more)
+    yield taking_map("DictVectorizer", {7: 1.5, 9: 4.0}, int64_vocabulary=[7, 8, 7, -1], more=[{-1: 2.5, 7: 3.0}])
+    for t in (int, np.float64):
+        yield stated(taking_map("DictVectorizer", {"a": t(4), "c": t(8)}, string_vocabulary=["a", "c", "b", "z"]),
+                     np.array([[4, 8, 0, 0]], np.dtype(t)))
+    yield stated(taking_map("DictVectorizer", {7: "x", 5: "y"}, int64_vocabulary=[5, 6, 7]),
+                 np.array([["y", "", "x"]], object))
+
+
 def flex_attention(version, rng):
     def made(q, k, v, label="", t=F32, **attributes):
         return one("ai.onnx.preview.FlexAttention", some(rng, q, t), some(rng, k, t), some(rng, v, t),
@@ -291,6 +324,8 @@ OPERATORS = {
     "ai.onnx.ml.TreeEnsembleClassifier": tree_classifier,
     "ai.onnx.ml.SVMClassifier": svm_classifier, "ai.onnx.ml.SVMRegressor": svm_regressor,
     "ai.onnx.ml.ZipMap": zip_map,
+    "ai.onnx.ml.CastMap": cast_map,
+    "ai.onnx.ml.DictVectorizer": vectorizer_of_maps,
     "ai.onnx.preview.training.Adagrad": optimizer("Adagrad", 1, norm_coefficient=0.1, epsilon=1e-3,
                                                   decay_factor=0.1),
     "ai.onnx.preview.training.Adam": optimizer("Adam", 2, norm_coefficient=0.1, epsilon=1e-3,

@@ -189,11 +189,17 @@ typedef VEC(onnx_node) onnx_nodes;
 typedef VEC(onnx_opset) onnx_opsets;
 typedef VEC(onnx_value) onnx_values;
 
+/** An input that is a map: its keys and its values are inputs of their own, vectors of one size. */
+typedef struct onnx_map_input {
+  const char *name, *keys, *values;
+} onnx_map_input;
+
 struct onnx_graph {
   const char *name;
   onnx_nodes nodes;
   onnx_tensors initializers; /* with different names */
   onnx_values inputs, outputs, values;
+  VEC(onnx_map_input) maps; /* none when the file is parsed: they are among the inputs */
 };
 
 typedef struct onnx_function {

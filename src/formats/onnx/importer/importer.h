@@ -190,17 +190,21 @@ builder *onnx_builder(onnx_call *c);
 bool onnx_has_input(const onnx_call *c, size_t input);
 /** An input; raises if it is absent, or a sequence. */
 value onnx_input(const onnx_call *c, size_t i);
-/** A sequence, which the import knows: its tensors; or an optional value that is absent. Its value
-    has a node of its own, a handle that is no tensor. */
+/** A sequence, which the import knows: its tensors; or an optional value that is absent; or a map,
+    its keys and its values. Its value has a node of its own, a handle that is no tensor. */
 typedef struct importer_sequence {
-  bool is_absent;
+  bool is_absent, is_map;
   size_t n;
   const value *at;
 } importer_sequence;
 
 /** The sequence of a value; NULL: it is a tensor. */
 const importer_sequence *importer_find_sequence(const import *m, value v);
-/** The sequence of an input; raises if it is a tensor. */
+/** The map of two vectors, or of one's numbers where it has strings. */
+value importer_add_map(import *m, const value keys_and_values[2]);
+/** The keys and the values of an input; raises if it is no map. */
+const value *onnx_map_input_parts(const onnx_call *c, size_t i);
+/** The sequence of an input; raises if it is a tensor or a map. */
 const importer_sequence *onnx_sequence_input(const onnx_call *c, size_t i);
 /** A new sequence of n tensors, which are copied. */
 value onnx_sequence(onnx_call *c, const value at[], size_t n);

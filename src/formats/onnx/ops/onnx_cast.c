@@ -1,6 +1,7 @@
 /* ONNX Cast, CastLike and BitCast. Casts to and from strings are steps of the host
    (formats/host/string_numbers.h), around casts of the numbers to types that hold them. */
 #include "formats/host/string_numbers.h"
+#include "formats/onnx/ops/cast_values.h"
 #include "formats/onnx/ops/onnx_builders.h"
 #include "formats/onnx/ops/quantise.h"
 #include "tensor/ops/operators.h"
@@ -67,6 +68,19 @@ static void cast_to_numbers(onnx_call *c, dtype t) {
   number_options o = {held_type(t, true), t};
   host_step step = {.run = numbers_of_strings};
   c->outputs[0] = cast_to(c, cast_step(c, step, o, onnx_string_input(c, 0), o.held), t);
+}
+
+value onnx_cast_any(onnx_call *c, value x, dtype t, bool to_strings) {
+  value y = {0};
+  onnx_call k = *c;
+  k.inputs = &x;
+  k.n_inputs = 1;
+  k.outputs = &y;
+  if (to_strings)
+    cast_to_strings(&k);
+  else
+    cast_to_numbers(&k, t);
+  return y;
 }
 
 void onnx_Cast(onnx_call *c) {
