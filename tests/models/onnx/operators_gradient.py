@@ -111,6 +111,71 @@ def networks(rng):
                expected={"d_w": differences(loss, {n: others[f"other_{n}"].array for n in values}, "w")})
 
 
+def gemm(a, b, c, how):
+    a, b = a.T if how.get("transA") else a, b.T if how.get("transB") else b
+    return how.get("alpha", 1) * a @ b + how.get("beta", 1) * c
+
+
+def softmax(x, axis):
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def layers(rng):
+    for how in ({}, {"transA": 1, "alpha": 0.5}, {"transB": 1, "beta": -2.0}, {"transA": 1, "transB": 1}):
+        for c in ((2, 4), (4,), (2, 1), ()):
+            a = random(rng, *((3, 2) if how.get("transA") else (2, 3)))
+            b = random(rng, *((4, 3) if how.get("transB") else (3, 4)))
+            yield made(f"Gemm {how} {c}", weighted("Gemm", ["a", "b", "c"], how),
+                       {"a": a, "b": b, "c": random(rng, *c), "w": random(rng, 2, 4)},
+                       lambda a, b, c, w, how=how: gemm(a, b, c, how) * w)
+    yield made("Gemm without a third matrix", weighted("Gemm", ["a", "b"]),
+               {"a": random(rng, 2, 3), "b": random(rng, 3, 4), "w": random(rng, 2, 4)}, lambda a, b, w: a @ b * w)
+    for axis in (-1, 0, 1):
+        values = {"x": random(rng, 2, 3, 4), "w": random(rng, 2, 3, 4)}
+        yield made(f"Softmax {axis}", weighted("Softmax", ["x"], {"axis": axis}), values,
+                   lambda x, w, axis=axis: softmax(x, axis) * w, dims={"x": ["n", 3, 4], "w": ["n", 3, 4]})
+        yield made(f"LogSoftmax {axis}", weighted("LogSoftmax", ["x"], {"axis": axis}), values,
+                   lambda x, w, axis=axis: np.log(softmax(x, axis)) * w)
+    for axis, index in ((0, [1, 1, -1]), (1, [[0, 2], [2, 2]]), (-1, 3), (2, [])):
+        x, index = random(rng, 2, 3, 4), np.array(index, np.int64)
+        w = random(rng, *np.take(x, index, axis).shape)
+        yield made(f"Gather {axis} {index.shape}", weighted("Gather", ["x", "i"], {"axis": axis}), {"x": x, "w": w},
+                   lambda x, w, axis=axis, index=index: np.take(x, index, axis) * w, constants={"i": index})
+
+
+def convolve(x, k, b, how):
+    """A convolution as a sum over the elements of the kernel."""
+    n, groups = x.ndim - 2, how.get("group", 1)
+    step, apart, pads = how.get("strides", [1] * n), how.get("dilations", [1] * n), how.get("pads", [0] * 2 * n)
+    x = np.pad(x, [(0, 0), (0, 0), *((pads[i], pads[n + i]) for i in range(n))])
+    sizes = [(x.shape[2 + i] - (k.shape[2 + i] - 1) * apart[i] - 1) // step[i] + 1 for i in range(n)]
+    y = np.zeros((x.shape[0], k.shape[0], *sizes)) + b.reshape(-1, *[1] * n)
+    xs, ys, ks = np.split(x, groups, 1), np.split(y, groups, 1), np.split(k, groups, 0)
+    for at in np.ndindex(k.shape[2:]):
+        part = tuple(slice(at[i] * apart[i], at[i] * apart[i] + (sizes[i] - 1) * step[i] + 1, step[i]) for i in range(n))
+        for i in range(groups):
+            ys[i] += np.einsum("nc...,mc->nm...", xs[i][(..., *part)], ks[i][(..., *at)])
+    return y
+
+
+def convolutions(rng):
+    for x, k, how in (
+            ((2, 3, 5), (4, 3, 2), {}), ((1, 2, 5, 6), (3, 2, 3, 2), {"strides": [2, 2], "pads": [1, 0, 2, 1]}),
+            ((2, 4, 5, 5), (4, 2, 2, 3), {"group": 2, "dilations": [2, 1]}), ((2, 3, 6, 4), (6, 1, 3, 3), {"group": 3, "pads": [1] * 4}),
+            ((1, 2, 7, 7), (2, 2, 2, 3), {"strides": [3, 2]}), ((1, 1, 4, 3, 4), (2, 1, 2, 2, 3), {"pads": [0, 1, 1, 0, 0, 1]}),
+            ((1, 2, 4), (2, 2, 2), {"strides": [3], "pads": [0, 2]})):
+        x, k, b = random(rng, *x), random(rng, *k), random(rng, k[0])
+        w = random(rng, *convolve(x, k, b, how).shape)
+        values = {"x": x, "k": k, "b": b, "w": w}
+        yield made(f"Conv {x.shape} {k.shape} {how}", weighted("Conv", ["x", "k", "b"], how), values,
+                   lambda x, k, b, w, how=how: convolve(x, k, b, how) * w)
+        if x.ndim == 4:
+            nodes = [("Conv", ["x", "k", "b"], ["h"], how), ("Mul", ["h", "h"], ["y"], {})]
+            yield made(f"Conv of varying sizes {how}", nodes, {n: values[n] for n in "xkb"},
+                       lambda x, k, b, how=how: convolve(x, k, b, how) ** 2, dims={"x": ["n", x.shape[1], "h", "w"]})
+
+
 def edges(rng):
     a, b = random(rng, 2, 3), random(rng, 2, 3)
     add = [("Add", ["a", "b"], ["c"], {})]
@@ -127,5 +192,5 @@ def edges(rng):
 
 
 def gradient(version, rng):
-    for family in (edges, elementwise, products, shapes, networks):
+    for family in (edges, elementwise, products, layers, convolutions, shapes, networks):
         yield from family(rng)

@@ -3,6 +3,7 @@
 #include "formats/onnx/ops/gradient_rules.h"
 
 #include "formats/onnx/ops/axis_arguments.h"
+#include "formats/onnx/ops/gradient_layers.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/operators.h"
@@ -161,41 +162,6 @@ static void of_reduce_mean(gradient_call *g) {
   g->dx[0] = build_div(b, g->dx[0], axes.n ? build_sum(b, ones, list, true) : ones);
 }
 
-/* Products of matrices. */
-
-static value swapped(builder *b, value x) { return build_swapaxes(b, x, -1, -2); }
-
-/** A vector as the row or the column that it is in a product. */
-static value as_matrix(builder *b, value x, bool is_row) {
-  sizes s = sizes_of(x.node);
-  if (s.rank > 1) return x;
-  sizes m = {2, {s.at[0], s.at[0]}};
-  m.at[is_row ? 0 : 1] = ix_const(b->ir, 1);
-  return build_reshape(b, x, &m);
-}
-
-/** The gradient of the result, with the axes that vectors left out. */
-static value with_matrix_axes(builder *b, value dy, value x, value w) {
-  sizes s = sizes_of(dy.node);
-  if (x.node->rank == 1)
-    s = sizes_insert(b, s, w.node->rank == 1 ? s.rank : s.rank - 1, ix_const(b->ir, 1));
-  if (w.node->rank == 1) s = sizes_insert(b, s, s.rank, ix_const(b->ir, 1));
-  return build_reshape(b, dy, &s);
-}
-
-static value summed_to(builder *b, value d, value matrix, value x) {
-  sizes m = sizes_of(matrix.node), s = sizes_of(x.node);
-  return build_reshape(b, gradient_sum_to(b, d, &m), &s);
-}
-
-static void of_matmul(gradient_call *g) {
-  builder *b = of(g);
-  value x = x_of(g, 0), w = x_of(g, 1), dy = with_matrix_axes(b, g->dy, x, w);
-  value row = as_matrix(b, x, true), column = as_matrix(b, w, false);
-  g->dx[0] = summed_to(b, build_matmul(b, dy, swapped(b, column)), row, x);
-  g->dx[1] = summed_to(b, build_matmul(b, swapped(b, row), dy), column, w);
-}
-
 /* The table. */
 
 static const struct {
@@ -204,14 +170,18 @@ static const struct {
 } rules[] = {
     {"Abs", of_abs},
     {"Add", pass_on},
+    {"Conv", gradient_of_conv},
     {"Cos", of_cos},
     {"Div", of_div},
     {"Exp", of_exp},
     {"Expand", of_expand},
     {"Flatten", of_reshape},
+    {"Gather", gradient_of_gather},
+    {"Gemm", gradient_of_gemm},
     {"Identity", pass_on},
     {"Log", of_log},
-    {"MatMul", of_matmul},
+    {"LogSoftmax", gradient_of_log_softmax},
+    {"MatMul", gradient_of_matmul},
     {"Mean", of_mean},
     {"Mul", of_mul},
     {"Neg", of_neg},
@@ -223,6 +193,7 @@ static const struct {
     {"Reshape", of_reshape},
     {"Sigmoid", of_sigmoid},
     {"Sin", of_sin},
+    {"Softmax", gradient_of_softmax},
     {"Softplus", of_softplus},
     {"Sqrt", of_sqrt},
     {"Squeeze", of_reshape},
