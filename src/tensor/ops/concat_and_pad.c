@@ -100,10 +100,10 @@ static void check_pad_source(builder *b, tn_pad_mode mode, const node *size, con
                              size_t axis) {
   const node *most = mode == TN_PAD_REFLECT ? ix_add_const(b->ir, size, -1) : pad;
   if (size_equals(pad, 0)) return;
-  if (size->lo < 1 || !ix_prove_le(b->ir, pad, most))
-    diag_raise(b->diag, TN_ERR_SHAPE, "axis %zu, of size %s, is too small for %s padding by %s",
-               axis, size_text(b, size), mode == TN_PAD_REFLECT ? "reflect" : "edge",
-               size_text(b, pad));
+  if (size->lo >= 1 && ix_prove_le(b->ir, pad, most)) return;
+  b->needed = mode == TN_PAD_REFLECT ? ix_sub(b->ir, most, pad) : ix_add_const(b->ir, size, -1);
+  diag_raise(b->diag, TN_ERR_SHAPE, "axis %zu, of size %s, is too small for %s padding by %s", axis,
+             size_text(b, size), mode == TN_PAD_REFLECT ? "reflect" : "edge", size_text(b, pad));
 }
 
 static const node *pad_axis(builder *b, const node *x, size_t axis, tn_pad_mode mode,
