@@ -5,6 +5,7 @@
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/interp/interp.h"
+#include "support/counting_mem.h"
 #include "support/fold_reduction.h"
 #include "support/graph_body.h"
 #include "support/index_var.h"
@@ -246,6 +247,79 @@ TENSOR_TEST(test_tensor_sums_are_exact) {
   f32(t, x)[1] = NAN;
   r = tensor(t, ir_reduce(t->g, x, OP_MAX, 1, &axis));
   assert_true(isnan(*(float *)r.data));
+}
+
+/* The terms of a product of matrices: x (m, 1, k) and y (1, n, k), repeated. */
+static const node *product_terms(test *t, const node *x, const node *y) {
+  const node *m = x->dims[0], *n = y->dims[0], *k = x->dims[1], *one = size(t, 1);
+  const node *all[] = {m, n, k};
+  x = ir_reshape(t->g, x, 3, (const node *[]){m, one, k});
+  y = ir_reshape(t->g, y, 3, (const node *[]){one, n, k});
+  return ir_op2(t->g, OP_MUL, ir_expand(t->g, x, all), ir_expand(t->g, y, all));
+}
+
+/* The terms are not stored: 67 MB of them are summed in less than one. */
+TENSOR_TEST(test_tensor_contraction) {
+  enum { M = 64, N = 65, K = 4000 };
+  const node *x = matrix(t, DT_F32, M, K), *y = matrix(t, DT_F32, N, K);
+  fill_f32(t, x, 1);
+  fill_f32(t, y, 2);
+  const node *sums = ir_reduce(t->g, product_terms(t, x, y), OP_ADD, 1, (int64_t[]){2});
+  counting_mem counted = {0};
+  mem m = counting_mem_of(&counted);
+  interp_array r;
+  arena a;
+  arena_init(&a, &m, &t->d);
+  if (interp_tensor(&t->env, &sums, 1, &r, &a) != TN_OK) diag_rethrow(&t->d);
+  for (size_t i = 0; i < (size_t)M * N; i++) {
+    long double sum = 0;
+    for (size_t k = 0; k < K; k++) sum += f32(t, x)[i / N * K + k] * f32(t, y)[i % N * K + k];
+    assert_true(((float *)r.data)[i] == (float)(double)sum);
+  }
+  assert_true(atomic_load(&counted.peak) < 1 << 20);
+  arena_free(&a);
+  assert_int_equal(atomic_load(&counted.bytes), 0);
+}
+
+/* Terms that are a root too, and terms of two sums, are stored; results are the same. */
+TENSOR_TEST(test_tensor_terms_with_readers) {
+  const node *x = matrix(t, DT_I32, 2, 3), *y = matrix(t, DT_I32, 1, 3);
+  fill_i32(t, x, 1);
+  fill_i32(t, y, 2);
+  const node *terms = product_terms(t, x, y);
+  const node *roots[] = {ir_reduce(t->g, terms, OP_ADD, 1, (int64_t[]){2}), terms,
+                         ir_reduce(t->g, terms, OP_MAX, 2, (int64_t[]){0, 2})};
+  interp_array r[3];
+  assert_int_equal(interp_tensor(&t->env, roots, 3, r, &t->a), TN_OK);
+  CHECK_I32(&r[0], 20, 47);
+  CHECK_I32(&r[1], 2, 6, 12, 8, 15, 24);
+  CHECK_I32(&r[2], 24);
+  assert_int_equal(interp_tensor(&t->env, &roots[2], 1, r, &t->a), TN_OK);
+  CHECK_I32(&r[0], 24);
+}
+
+/* Reshapes of views: one that strides can show, and one that is copied. */
+TENSOR_TEST(test_tensor_views) {
+  const node *x = matrix(t, DT_I32, 2, 6), *sizes[] = {size(t, 2), size(t, 3), size(t, 2)};
+  fill_i32(t, x, 0);
+  const node *split = ir_reshape(t->g, x, 3, sizes);
+  const node *turned = ir_permute(t->g, split, (int64_t[]){2, 0, 1});
+  interp_array r = tensor(t, ir_reshape(t->g, turned, 2, (const node *[]){size(t, 2), size(t, 6)}));
+  CHECK_I32(&r, 0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11);
+  r = tensor(t, ir_reshape(t->g, turned, 2, (const node *[]){size(t, 4), size(t, 3)}));
+  CHECK_I32(&r, 0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11);
+  turned = ir_permute(t->g, split, (int64_t[]){1, 0, 2});
+  r = tensor(t, ir_reshape(t->g, turned, 2, (const node *[]){size(t, 2), size(t, 6)}));
+  CHECK_I32(&r, 0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11);
+  const node *wide[] = {size(t, 2), size(t, 2), size(t, 2)};
+  const node *line = ir_iota(t->g, DT_I32, 3, wide, 1);
+  r = tensor(t, ir_reshape(t->g, line, 2, (const node *[]){size(t, 4), size(t, 2)}));
+  CHECK_I32(&r, 0, 0, 1, 1, 0, 0, 1, 1);
+  const node *starts[] = {size(t, 1), size(t, 4)}, *two[] = {size(t, 1), size(t, 2)};
+  const node *part = ir_slice(t->g, x, starts, two, (int64_t[]){1, -3});
+  const node *lows[] = {size(t, 0), size(t, 1)}, *padded[] = {size(t, 2), size(t, 4)};
+  r = tensor(t, ir_pad(t->g, part, ir_const_int(t->g, DT_I32, 0), lows, padded));
+  CHECK_I32(&r, 0, 10, 7, 0, 0, 0, 0, 0);
 }
 
 TENSOR_TEST(test_tensor_zero_size) {
@@ -1085,6 +1159,9 @@ int main(void) {
       cmocka_unit_test(test_tensor_distinct_places),
       cmocka_unit_test(test_tensor_reduce),
       cmocka_unit_test(test_tensor_sums_are_exact),
+      cmocka_unit_test(test_tensor_contraction),
+      cmocka_unit_test(test_tensor_terms_with_readers),
+      cmocka_unit_test(test_tensor_views),
       cmocka_unit_test(test_tensor_zero_size),
       cmocka_unit_test(test_tensor_symbolic_sizes),
       cmocka_unit_test(test_tensor_set),
