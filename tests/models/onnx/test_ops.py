@@ -9,6 +9,7 @@ if operators are named, or TENON_LONG is set.
     test_ops.py BUILD [OPERATOR]…
 """
 
+import functools
 import os
 import re
 import sys
@@ -66,10 +67,18 @@ def rows():
                {a.partition("!")[0] for a in attributes.split()}, *map(int, counts))
 
 
+@functools.cache
 def all_definitions():
     """The operators of the onnx package, and those that ONNX Runtime adds in a domain of its own."""
     own = onnxruntime.capi.onnxruntime_pybind11_state.get_all_operator_schema()
     return [*onnx.defs.get_all_schemas_with_history(), *(s for s in own if s.domain == "com.microsoft")]
+
+
+def definition_of(name, version):
+    """The newest definition of an operator that a version of its domain has."""
+    return max((s for s in all_definitions()
+                if s.name == own_name(name) and s.domain == domain_of(name) and
+                s.since_version <= version), key=lambda s: s.since_version)
 
 
 def check_rows(r):
@@ -96,7 +105,7 @@ def check_missing(r):
     """Checks nodes without an attribute that their operator requires."""
     for name, versions, *_ in rows():
         for version in versions:
-            schema = onnx.defs.get_schema(own_name(name), version, domain_of(name))
+            schema = definition_of(name, version)
             required = {k for k, a in schema.attributes.items() if a.required}
             for attribute in required - {"consumed_inputs"}:  # of BatchNormalization 1, without effect
                 case, *_ = OPERATORS[name](version, np.random.default_rng(5))
