@@ -169,6 +169,13 @@ for name, of in (("cumsum", np.cumsum), ("cumprod", np.cumprod)):
         c.check(f"{name} of {n}", getattr(tn, name)(tn.of(x), 1), of(x.astype(np.int64), axis=1))
     x = np.array([1, np.inf, 2, -np.inf, np.nan, 3], np.float32)
     c.check(f"{name} of infinities", getattr(tn, name)(tn.of(x), 0), of(x))
+for n in (100, 20001):
+    x = np.full(n, 1e20, np.float32)
+    x[0] = 0
+    c.check(f"cumprod of {n} after 0", tn.cumprod(tn.of(x), 0), np.zeros(n, np.float32))
+x = np.tile(np.array([1e-30, 1e20, 1e20, 1e-20], np.float32), 30)[:70]
+with np.errstate(under="ignore"):
+    c.check("cumprod of great and small", tn.cumprod(tn.of(x), 0), np.cumprod(x))
 x = c.floats((2, 20000))
 c.check("cumsum long", tn.cumsum(tn.of(x), 1),
         np.cumsum(x.astype(np.float64), 1).astype(np.float32),

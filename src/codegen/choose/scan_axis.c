@@ -33,7 +33,8 @@ static bool is_associative_scan(const choice *c, const node *fold) {
   uint64_t neutral;
   return fold_op(fold, 0) >= 0 && fold_component(fold, 0) < 0 &&
          op_is_commutative((op)fold_op(fold, 0)) &&
-         op_identity((op)fold_op(fold, 0), t, &neutral) && math_may_reorder(c->math, t) &&
+         op_identity((op)fold_op(fold, 0), t, &neutral) &&
+         math_may_reorder_scan(c->math, (op)fold_op(fold, 0), t) &&
          fold_coords(fold, 0)[0] == fold_range(fold)[0];
 }
 

@@ -45,7 +45,7 @@ static bool is_associative_step(const scanning *s, const scan_loop *l, const nod
   uint64_t neutral;
   if (step->n_src != 2 || !op_is_commutative((op)step->op) ||
       !op_identity((op)step->op, (dtype)step->dtype, &neutral) ||
-      !math_may_reorder(s->options->math, (dtype)step->dtype))
+      !math_may_reorder_scan(s->options->math, (op)step->op, (dtype)step->dtype))
     return false;
   bool reads[2];
   for (int i = 0; i < 2; i++)

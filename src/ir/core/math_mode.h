@@ -4,6 +4,7 @@
 #define TENON_IR_CORE_MATH_MODE_H
 
 #include "ir/core/dtype.h"
+#include "ir/core/op.h"
 
 /** A set of freedoms. */
 typedef enum math_mode {
@@ -20,6 +21,12 @@ typedef enum math_mode {
     minimum or maximum. */
 static inline bool math_may_reorder(int math, dtype t) {
   return !dtype_is_float(t) || (math & MATH_REORDER);
+}
+
+/** The same of a scan by an op. Partial products of floats overflow where those in order do not,
+   and an infinity times the 0 before it is NaN; sums may, by what MATH_REORDER allows. */
+static inline bool math_may_reorder_scan(int math, op o, dtype t) {
+  return math_may_reorder(math, t) && !(dtype_is_float(t) && o == OP_MUL);
 }
 
 #endif

@@ -34,8 +34,11 @@ static const node *split_blocks(builder *b, const scan *c, const node *x, size_t
   return shape_reshape(b, x, &s);
 }
 
-static bool is_divided(const node *x, size_t axis) {
+/** True if blocks of an axis are scanned apart. Products of floats are not: that of a block may be
+    infinite where those from the start on are 0. */
+static bool is_divided(const scan *c, const node *x, size_t axis) {
   double rows = 1;
+  if (c->o == OP_MUL && dtype_is_float((dtype)x->dtype)) return false;
   for (size_t i = 0; i < x->rank; i++)
     if (i != axis) rows *= ix_likely(x->dims[i]);
   return rows < SCAN_ROWS_MOST && x->dims[axis]->lo >= SCAN_BLOCKS_LEAST * SCAN_BLOCK;
@@ -54,7 +57,7 @@ static const node *start_blocks(builder *b, const scan *c, const node *x, const 
 static const node *scan_axis(builder *b, const scan *c, const node *x, size_t axis) {
   ir *g = b->ir;
   const node *size = x->dims[axis], *zero = ix_const(g, 0), *one = ix_const(g, 1);
-  if (!is_divided(x, axis)) return ir_scan(g, c->o, x, axis);
+  if (!is_divided(c, x, axis)) return ir_scan(g, c->o, x, axis);
   const node *blocks = split_blocks(b, c, x, axis);
   axis_list over = axes_from(axis + 1, axis + 2);
   const node *before = ir_scan(g, c->o, node_reduce(b, c->o, blocks, &over, false), axis);
