@@ -149,7 +149,10 @@ void run_scan(run *r, const node *n) {
   size_t many = n->n_src > 1 ? (size_t)n->ints[2] : 1, states;
   uint64_t start = 0;
   for (size_t i = 0; i < n->n_src; i++) add_array(r, p, n, tensor_array(r, n->src[i]));
-  if (!strided_count(y)) return;
+  if (!strided_count(y)) {
+    arena_rewind(&r->work, here);
+    return;
+  }
   if (__builtin_mul_overflow(strided_count(y) / length, many, &states) ||
       states > PTRDIFF_MAX / sizeof(uint64_t))
     diag_raise(r->d, TN_ERR_MEMORY, "%s (node %" PRIu64 ") has too many classes", op_name(n->op),
