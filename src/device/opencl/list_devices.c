@@ -82,6 +82,7 @@ static void ask_facts(const opencl_api *cl, opencl_facts *k) {
   char version[64]; /* "OpenCL 3.0 …" */
   size_t sizes[8] = {0};
   uint64_t rounding = 0, doubles = 0;
+  uint32_t unified = 0;
   int major = 0, minor = 0;
   ask_text(cl, k, CL_DEVICE_NAME, k->name, sizeof k->name);
   ask_text(cl, k, CL_PLATFORM_NAME, k->platform_name, sizeof k->platform_name);
@@ -102,9 +103,11 @@ static void ask_facts(const opencl_api *cl, opencl_facts *k) {
   if (sizes[0] && sizes[0] < k->workers) k->workers = sizes[0];
   ask(cl, k, CL_DEVICE_SINGLE_FP_CONFIG, &rounding, sizeof rounding);
   ask(cl, k, CL_DEVICE_DOUBLE_FP_CONFIG, &doubles, sizeof doubles);
+  ask(cl, k, CL_DEVICE_HOST_UNIFIED_MEMORY, &unified, sizeof unified);
   k->has_subnormals = rounding & CL_FP_DENORM;
   k->is_rounded = rounding & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
   k->has_double = doubles != 0;
+  k->is_unified = unified != 0;
 }
 
 /** The reason why a device cannot be used; NULL if it can. */

@@ -171,14 +171,16 @@ static tn_status opencl_alloc(void *device, uint64_t bytes, tn_memory_use use, v
   return status;
 }
 
-/** Uses the host's memory where it lies: a driver for the processor reads and writes it there. */
+/** Uses the host's memory where it lies. Drivers may keep a copy of such memory between maps, but
+    those for the processor have no other memory to keep it in. */
 static tn_status opencl_import(void *device, void *data, uint64_t bytes, void **memory,
                                tn_failure *f) {
   opencl_device *v = device;
   cl_status s = 0;
-  if (!opencl_is_processor(&v->facts) || bytes > v->facts.buffer_bytes || bytes > SIZE_MAX)
-    return tn_fail(f, TN_ERR_UNSUPPORTED, "OPENCL:%d does not use the host's memory in place",
-                   (int)v->index);
+  bool is_shared = opencl_is_processor(&v->facts) && v->facts.is_unified;
+  if (!is_shared || !bytes || bytes > v->facts.buffer_bytes || bytes > SIZE_MAX)
+    return tn_fail(f, TN_ERR_UNSUPPORTED, "OPENCL:%d does not use these %llu bytes in place",
+                   (int)v->index, (unsigned long long)bytes);
   opencl_memory *m = mem_calloc(&v->mem, 1, sizeof *m);
   if (!m) return tn_fail(f, TN_ERR_MEMORY, "out of memory");
   m->host = data;
@@ -189,7 +191,7 @@ static tn_status opencl_import(void *device, void *data, uint64_t bytes, void **
     return TN_OK;
   }
   mem_free(&v->mem, m, sizeof *m);
-  return opencl_fail(v, "clCreateBuffer", s, TN_ERR_MEMORY, f);
+  return opencl_fail(v, "clCreateBuffer", s, TN_ERR_UNSUPPORTED, f);
 }
 
 static void opencl_import_end(void *device, void *memory) {

@@ -22,6 +22,7 @@ typedef struct opencl_facts {
   size_t workers, parameter_bytes;
   uint32_t units, line_bytes, vector_floats; /* vector_floats: in the widest vector; 0: none */
   bool has_double, has_subnormals;           /* has_subnormals: of f32, else they count as 0 */
+  bool is_unified;                           /* it uses the host's memory */
   bool is_rounded;                           /* division and root of f32 may be rounded correctly */
 } opencl_facts;
 
