@@ -220,8 +220,28 @@ static void add_whole_reads(grouping *s, const value *v, group *home) {
   group_add_items(s, home, v);
 }
 
+/** True if a reader other than the home computes a value again for less than it takes to load it.
+ */
+static bool is_cheaper_again(grouping *s, const value *v, size_t i, const option *best,
+                             const use *home) {
+  use *u = v->places->uses.at[i];
+  return u != home && best && best->how == FUSION_INLINED && s->request->policy == FUSION_BY_COST &&
+         best->cost + v->facts->cost.again < cost_load(s->m, v) && group_may_read_all(s, u);
+}
+
+/** True if some reader loads a value, or its array is needed whoever reads it: else it would be
+   stored for nobody if readers computed it again. */
+static bool is_stored_for_somebody(grouping *s, const value *v, const option *const best[],
+                                   const use *home, bool is_required) {
+  bool loads = is_required;
+  for (size_t i = 0; i < v->places->uses.n; i++)
+    loads |= v->places->uses.at[i] != home && !is_cheaper_again(s, v, i, best[i], home);
+  return loads;
+}
+
 void store_write_value(grouping *s, value *v, const option *const best[], use *home) {
   size_t readers = v->places->uses.n;
+  bool is_required = v->memory.stores.n;
   if (home) {
     size_t i = 0;
     while (v->places->uses.at[i] != home) i++;
@@ -233,15 +253,11 @@ void store_write_value(grouping *s, value *v, const option *const best[], use *h
     home = add_root(s, v);
   }
   add_whole_reads(s, v, home->g);
-  double load = cost_load(s->m, v);
-  bool is_for_one = v->memory.wish == WISH_STORED && readers == 1; /* stored for its only reader */
-  bool may_repeat = s->request->policy == FUSION_BY_COST && !is_for_one;
+  bool may_repeat = is_stored_for_somebody(s, v, best, home, is_required);
   for (size_t i = 0; i < readers; i++) {
     use *u = v->places->uses.at[i];
     if (u == home) continue;
-    bool is_cheaper_again = may_repeat && best[i] && best[i]->how == FUSION_INLINED &&
-                            best[i]->cost + v->facts->cost.again < load && group_may_read_all(s, u);
-    if (is_cheaper_again)
+    if (may_repeat && is_cheaper_again(s, v, i, best[i], home))
       inline_by_option(s, u, best[i]);
     else
       u->how = FUSION_LOADED;
