@@ -163,7 +163,7 @@ static schedule *make_kernels(pipeline *p, const fusion_request *fusion, values 
   after(p, PASS_FUSE);
   layout_split_blocked_ranges(g, r, s);
   after(p, PASS_BLOCKED_RANGES);
-  layout_choose(g, r, s);
+  layout_choose(g, r, &fusion->machine, s);
   after(p, PASS_LAYOUTS);
 
   arena_mark here = arena_save(ir_scratch(g));

@@ -67,7 +67,7 @@ double hardware_rows_bytes(const tn_hardware *known, int64_t apart, double rows)
 
 double hardware_pages_read(double page, double apart, double rows) {
   double share = page > 0 ? fabs(apart) / page : 0;
-  return share > 0.5 ? (share < 1 ? share : 1) * rows : 0;
+  return share > MACHINE_PAGE_STEP_LEAST ? (share < 1 ? share : 1) * rows : 0;
 }
 
 uint64_t hardware_scratch_bytes(const tn_hardware *h, uint64_t most) {

@@ -688,6 +688,22 @@ static void product_of_long_rows(test *t) {
   count_steps(t, tensor_matmul(g, a, b));
 }
 
+/** The price of the same of a sum that is an output too. */
+static void product_of_an_output(test *t) {
+  ir *g = t->g;
+  const int64_t long_rows[] = {200, PAGE_OF_ROWS};
+  const node *a = buffer(t, DT_F32, 0, 2, long_rows), *b = buffer(t, DT_F32, 1, 2, long_rows);
+  const node *sum = ir_op2(g, OP_ADD, a, b);
+  const node *c = buffer(t, DT_F32, 2, 2, (int64_t[]){200, 640});
+  const node *roots[] = {sum, tensor_matmul(g, ir_permute(g, sum, (int64_t[]){1, 0}), c)};
+  schedule_request r = {.roots = roots, .n_roots = 2, .math = MATH_DEFAULT};
+  r.target.vector = 64;
+  r.pricing = (kernel_pricing){prices[t->seed], t};
+  const schedule *s = make(t, &r);
+  for (size_t i = 0; i < s->steps.n; i++)
+    t->number += price_of_pages(t, 0, s->steps.at[i].kernel, false);
+}
+
 /** An operand that reductions read across pages is copied, with their axis last, where prices say
     so; no other is. */
 static void operands_across_pages_are_copied(void **state) {
@@ -695,6 +711,8 @@ static void operands_across_pages_are_copied(void **state) {
   assert_int_equal(run_body(product_across_pages, SAME_PRICES, 0), 1);
   assert_int_equal(run_body(product_across_pages, DEAR_PAGES, 0), 2);
   assert_int_equal(run_body(product_within_pages, DEAR_PAGES, 0), 1);
+  assert_true(run_body(product_of_an_output, SAME_PRICES, 0) > 1e9);
+  assert_int_equal(run_body(product_of_an_output, DEAR_PAGES, 0), 2);
   assert_int_equal(run_body(product_of_long_rows, DEAR_PAGES, 0), 1);
 }
 

@@ -35,6 +35,7 @@ typedef struct layouts {
   ir *g;
   arena *a;
   const schedule_request *r;
+  const machine *m; /* of the present kernel's device */
   schedule *s;
   array *arrays; /* for each buffer */
   pbqp problem;
@@ -194,13 +195,12 @@ static double page_waits(const layouts *l, const nest_lanes *x, const node *addr
                          const node *read, size_t lanes) {
   const node *const *own;
   size_t n = binder_ranges(x->binder, &own);
-  double page = (double)hardware_with_defaults(&l->r->target.hardware).page_bytes;
   double bytes = (double)dtype_bytes((dtype)read->dtype), waits = 0;
   bool is_broadcast = lanes && !node_is_free_in(x->range[lanes], address);
   if (x->binder->op != OP_FOLD || address->op == OP_WHERE || !is_broadcast) return 0;
   for (size_t i = 0; i < n; i++) {
     double apart = (double)ix_coefficient(address, own[i]) * bytes;
-    if (hardware_pages_read(page, apart, range_likely_trips(own[i])) > MACHINE_TLB_PAGES)
+    if (hardware_pages_read(l->m->page, apart, range_likely_trips(own[i])) > l->m->tlb)
       waits = MACHINE_TLB_MISS_CYCLES * estimate_node_operations(x->binder);
   }
   return waits / (x->lanes[lanes] * MACHINE_TILE_SIDE_MOST);
@@ -324,9 +324,12 @@ static void choose_by_seed(layouts *l) {
   }
 }
 
-static void choose_by_cost(layouts *l) {
-  for (size_t i = 0; i < l->s->steps.n; i++)
-    if (l->s->steps.at[i].kernel) add_kernel(l, l->s->steps.at[i].kernel);
+static void choose_by_cost(layouts *l, const machine *m) {
+  for (size_t i = 0; i < l->s->steps.n; i++) {
+    const schedule_step *step = &l->s->steps.at[i];
+    l->m = machine_of_device(m, step->device + 1);
+    if (step->kernel) add_kernel(l, step->kernel);
+  }
   const size_t *choice = pbqp_solve(&l->problem);
   for (size_t i = 0; i < l->s->buffers.n; i++) {
     array *x = &l->arrays[i];
@@ -396,7 +399,7 @@ static void drop_slots(const layouts *l) {
   }
 }
 
-void layout_choose(ir *g, const schedule_request *r, schedule *s) {
+void layout_choose(ir *g, const schedule_request *r, const machine *m, schedule *s) {
   arena *a = ir_scratch(g);
   layouts l = {.g = g, .a = a, .r = r, .s = s, .problem = {.a = a}};
   if (r->search.policy == FUSION_NONE || !r->target.vector) return;
@@ -407,7 +410,7 @@ void layout_choose(ir *g, const schedule_request *r, schedule *s) {
   if (r->search.policy == FUSION_RANDOM)
     choose_by_seed(&l);
   else
-    choose_by_cost(&l);
+    choose_by_cost(&l, m);
   drop_slots(&l);
   for (size_t i = 0; i < s->steps.n; i++) {
     schedule_step *step = &s->steps.at[i];

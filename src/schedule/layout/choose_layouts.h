@@ -3,10 +3,11 @@
 #ifndef TENON_SCHEDULE_LAYOUT_CHOOSE_LAYOUTS_H
 #define TENON_SCHEDULE_LAYOUT_CHOOSE_LAYOUTS_H
 
+#include "schedule/core/fusion_machine.h"
 #include "schedule/core/schedule_types.h"
 
 /** Chooses the axis of each intermediate array that is consecutive in memory, and rewrites the
-    kernels accordingly. */
-void layout_choose(ir *g, const schedule_request *r, schedule *s);
+    kernels accordingly. `m`: the machines of all devices. */
+void layout_choose(ir *g, const schedule_request *r, const machine *m, schedule *s);
 
 #endif

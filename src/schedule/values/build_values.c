@@ -59,7 +59,7 @@ static bool is_computed(const node *n) {
 static void find_tensors(building *r) {
   node_list order = topo_sort(r->work, r->in->roots, r->in->n_roots, enters, NULL);
   if (r->policy) r->joins = joins_choose(r->g, r->policy, r->in, &order, &r->out->places);
-  node_list moved = r->m ? moved_operands_find(r->g, r->m, &order) : (node_list){0};
+  node_list moved = r->m ? moved_operands_find(r->g, r->m, r->in, &order) : (node_list){0};
   for (size_t i = 0; i < moved.n; i++) add_tensor(r, moved.at[i]);
   for (size_t i = 0; i < r->in->n_roots; i++) add_tensor(r, r->in->roots[i]);
   for (size_t i = 0; i < order.n; i++) {

@@ -16,10 +16,13 @@
 #include "schedule/values/contraction.h"
 #include "target/hardware.h"
 
+#include "base/map.h"
+
 typedef struct operand_search {
   ir *g;
   arena *a; /* scratch */
   const machine *m;
+  map readers; /* tensor → the number of nodes that read it, and of roots that it is */
   node_list found;
 } operand_search;
 
@@ -60,15 +63,16 @@ static size_t last_axis(const contraction *c) {
 /** True if each range of the reduction steps from page to page, of which the TLB holds too few. */
 static bool reduces_across_pages(const operand_search *s, const contraction *c, const node *address,
                                  double bytes) {
+  const machine *m = machine_of_device(s->m, c->reduce->device);
   double pages = 1;
   for (size_t i = 0; i < c->reduce->src[0]->rank; i++) {
     if (!reduce_has_axis(c->reduce, i) || c->at[i]->op != OP_RANGE) continue;
     double apart = (double)ix_coefficient(address, c->at[i]) * bytes;
-    double own = hardware_pages_read(s->m->page, apart, range_likely_trips(c->at[i]));
+    double own = hardware_pages_read(m->page, apart, range_likely_trips(c->at[i]));
     if (!own) return false;
     pages *= own;
   }
-  return pages > s->m->tlb;
+  return pages > m->tlb;
 }
 
 /** True if the consecutive elements lie along an axis of the result other than its last one: lanes,
@@ -93,19 +97,38 @@ static const node *movement_before_repeats(const node *view, const node *x) {
   return last;
 }
 
+static void count_reader(operand_search *s, const node *x) {
+  uintptr_t n = (uintptr_t)map_get(&s->readers, x);
+  map_set(s->a, &s->readers, x, (void *)(n + 1));
+}
+
+static void count_readers(operand_search *s, const normalised *in, const node_list *order) {
+  for (size_t i = 0; i < in->n_roots; i++) count_reader(s, in->roots[i]);
+  for (size_t i = 0; i < order->n; i++)
+    for (uint32_t k = 0; k < order->at[i]->n_src; k++) count_reader(s, order->at[i]->src[k]);
+}
+
+/** True for a tensor whose layout does not follow from the contraction alone: an input, or what is
+    read elsewhere too. */
+static bool has_other_uses(const operand_search *s, const node *x) {
+  return x->op == OP_PARAM || (uintptr_t)map_get(&s->readers, x) > 1;
+}
+
 static void add_operand(operand_search *s, const contraction *c, const node *view) {
   const node *x = view;
   while (op_is_movement((op)x->op) && x->op != OP_GATHER && x->op != OP_PAD) x = x->src[0];
   const node *moved = movement_before_repeats(view, x);
-  if (x->op != OP_PARAM || !moved) return;
+  if (!moved || !has_other_uses(s, x)) return;
   const node *address = address_in(s, c, view, x);
   if (address->op == OP_WHERE || !is_contiguous_elsewhere(c, address)) return;
   if (reduces_across_pages(s, c, address, (double)dtype_bytes((dtype)x->dtype)))
     vec_push(s->a, &s->found, moved);
 }
 
-node_list moved_operands_find(ir *g, const machine *m, const node_list *order) {
+node_list moved_operands_find(ir *g, const machine *m, const normalised *in,
+                              const node_list *order) {
   operand_search s = {.g = g, .a = ir_scratch(g), .m = m};
+  count_readers(&s, in, order);
   for (size_t i = 0; i < order->n; i++) {
     contraction c = contraction_of(&s, order->at[i]);
     for (size_t k = 0; c.product && k < c.product->n_src; k++)
