@@ -138,8 +138,9 @@ from strings are steps that the host computes; none may be in the body of a loop
 ImageDecoder is a step of the host too. It decodes BMP (of 8, 24 and 32 bits, not compressed) and PNM itself,
 PNG, WebP, TIFF, JPEG and JPEG 2000 by libpng16.so.16, libwebp.so.7, libtiff.so.6, libjpeg-turbo and
 libopenjp2.so.7, which are opened when such a picture is decoded: a run without them fails. JPEG needs its
-header when the library is built; JPEG 2000 in CMYK or e-YCC is refused. A picture is decoded twice,
-once for its sizes. Opacity is dropped; bytes that cannot be decoded give no pixels.
+header when the library is built. JPEG 2000 in CMYK or e-YCC, or of more than 4 components, is refused; its
+samples count among what `memory_limit` limits. A picture is decoded twice, once for its sizes.
+Opacity is dropped; bytes that cannot be decoded give no pixels.
 
 ## Gradients
 

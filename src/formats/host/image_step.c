@@ -29,6 +29,7 @@ static tn_status decode_input(string_table *t, const host_arrays *a, picture *p,
   diag d = {0};
   *p = (picture){.mem = string_table_mem(t)};
   tn_status s = decode(a->data[0], (size_t)a->bytes[0], p, &d);
+  if (s == TN_OK && p->lacked_memory) s = diag_set(&d, TN_ERR_MEMORY, "out of memory");
   return s == TN_OK ? s : tn_fail(f, s, "%.1500s", d.text);
 }
 

@@ -10,6 +10,7 @@
 enum { CODEC_STREAM = 0, CODEC_FILE = 2 };                      /* formats */
 enum { COLOURS_YCC = 3, COLOURS_EXTENDED_YCC, COLOURS_CMYK };   /* colour spaces */
 enum { BUFFER = 1 << 16, PARAMETERS = 1 << 14, BITS_MAX = 31 }; /* bytes, bytes, bits of a sample */
+enum { PLANES_MAX = 4 };
 
 /** Samples of one kind, one for each dx × dy pixels of the grid. */
 typedef struct plane {
@@ -127,22 +128,45 @@ static bool has_samples(const planes *p) {
 
 /* Decoding. */
 
-/** Sizes are checked before OpenJPEG allocates the samples. */
-static tn_status read_planes(const jpeg2000_functions *f, void *stream, void *decoder,
-                             planes **found, picture *p, diag *d) {
-  if (!f->read_header(stream, decoder, found)) return TN_OK;
-  const planes *k = *found;
+static tn_status check_kind(const planes *k, diag *d) {
   if (k->colours == COLOURS_EXTENDED_YCC || k->colours == COLOURS_CMYK)
     return diag_set(d, TN_ERR_UNSUPPORTED, "JPEG 2000 in %s is not supported",
                     k->colours == COLOURS_CMYK ? "CMYK" : "e-YCC");
-  if (k->x1 <= k->x0 || k->y1 <= k->y0 || !k->n ||
-      !picture_reserve(p, k->x1 - k->x0, k->y1 - k->y0))
-    return TN_OK;
-  if (f->decode(decoder, stream, *found) && (*found)->n && has_samples(*found))
-    write_pixels(*found, p);
+  if (k->n > PLANES_MAX)
+    return diag_set(d, TN_ERR_UNSUPPORTED, "JPEG 2000 of %lu components is not supported",
+                    (unsigned long)k->n);
+  return TN_OK;
+}
+
+/** Decodes the samples into reserved pixels. Versions of OpenJPEG differ in whether the header
+   tells the colours, or only the decoded picture, which a palette may have given more planes. */
+static tn_status read_samples(const jpeg2000_functions *f, void *stream, void *decoder, planes *k,
+                              picture *p, diag *d) {
+  bool is_whole = f->decode(decoder, stream, k) && k->n;
+  tn_status s = check_kind(k, d);
+  if (s == TN_OK && is_whole && has_samples(k))
+    write_pixels(k, p);
   else
     picture_free(p);
-  return TN_OK;
+  return s;
+}
+
+/** Sizes are checked before OpenJPEG allocates the samples. It does so past the allocator, where
+    they would escape a limit on memory: a block of their bytes is held meanwhile. */
+static tn_status read_planes(const jpeg2000_functions *f, void *stream, void *decoder,
+                             planes **found, picture *p, diag *d) {
+  if (!f->read_header(stream, decoder, found)) return TN_OK;
+  planes *k = *found;
+  tn_status s = check_kind(k, d);
+  if (s != TN_OK || k->x1 <= k->x0 || k->y1 <= k->y0 || !k->n ||
+      !picture_reserve(p, k->x1 - k->x0, k->y1 - k->y0))
+    return s;
+  size_t bytes = p->width * p->height * k->n * sizeof *k->all->at;
+  void *counted = mem_alloc(p->mem, bytes);
+  if (!counted) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  s = read_samples(f, stream, decoder, k, p, d);
+  mem_free(p->mem, counted, bytes);
+  return s;
 }
 
 static tn_status decode_stream(const jpeg2000_functions *f, void *stream, void *decoder, picture *p,

@@ -14,10 +14,12 @@ enum { PICTURE_PIXELS_MAX = 1 << 28 };
 typedef struct picture {
   const mem *mem;
   size_t width, height;
-  uint8_t *rgb; /* NULL: none */
+  uint8_t *rgb;       /* NULL: none */
+  bool lacked_memory; /* there is none because memory was exhausted */
 } picture;
 
-/** Allocates the pixels; false without memory, or for no pixels or too many. */
+/** Allocates the pixels; false without memory, which `lacked_memory` tells, or for no pixels or too
+    many. */
 bool picture_reserve(picture *p, size_t width, size_t height);
 void picture_free(picture *p);
 

@@ -6,6 +6,7 @@
 bool picture_reserve(picture *p, size_t width, size_t height) {
   if (!width || !height || width > PICTURE_PIXELS_MAX / height) return false;
   p->rgb = mem_calloc(p->mem, width * height, 3);
+  p->lacked_memory = !p->rgb;
   p->width = p->rgb ? width : 0;
   p->height = p->rgb ? height : 0;
   return p->rgb != NULL;
