@@ -67,11 +67,11 @@ def loop(*nodes, state=("x", "t"), outputs=1, inputs="9 yes x", more=(), op="Loo
 TRAINING = "ai.onnx.preview.training"
 
 
-def gradient(*nodes, inputs="x", outputs="d", **attributes):
+def gradient(*nodes, inputs="x", outputs="d", weights=(), **attributes):
     """Makes a model of a gradient of y, which these nodes give."""
     return model(*nodes, node("Gradient", inputs, outputs, domain=TRAINING, **({"y": "y"} | attributes)),
                  outputs=outputs.split(), domains=[(TRAINING, 1)],
-                 weights=[("yes", np.array(True))])
+                 weights=[("yes", np.array(True)), *weights])
 
 
 def branch(name):
@@ -241,6 +241,15 @@ REFUSED = {
     "a gradient through a branch": (
         gradient(node("If", "yes", "h", then_branch=branch("t"), else_branch=branch("e")), node("Neg", "h", "y"),
                  xs=["x"]), "ERR_UNSUPPORTED", ["'the Gradient'", "If node 'the If', which has a graph"]),
+    "a gradient of a gradient's result": (
+        gradient(node("Mul", "x x", "l"), node("Gradient", "x", "z", "inner", domain=TRAINING, xs=["x"], y="l"),
+                 node("Mul", "z x", "y"), xs=["x"]), "ERR_UNSUPPORTED", ["'the Gradient'", "y depends on Gradient node 'inner'"]),
+    "a gradient of a gradient that is hidden": (
+        gradient(node("Mul", "w x", "l"), node("Gradient", "w", "z", "inner", domain=TRAINING, xs=["w"], y="l"),
+                 node("Mul", "z x", "y"), xs=["x"], weights=[("w", np.ones(4, np.float32))]), "ERR_UNSUPPORTED",
+        ["'the Gradient'", "y depends on Gradient node 'inner'"]),
+    "a gradient by no tensor": (gradient(node("Neg", "x", "y"), xs=["nowhere"]), "ERR_FORMAT",
+                                ["'the Gradient'", "'nowhere'"]),
     "a gradient of integers": (gradient(node("Cast", "x", "i", to=INT64), node("Neg", "i", "y"), xs=["x"]),
                                "ERR_DTYPE", ["'the Gradient'", "'y' is i64"]),
     "a gradient by more than is given": (gradient(node("Neg", "x", "y"), xs=["x", "z"]), "ERR_FORMAT",

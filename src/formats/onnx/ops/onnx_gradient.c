@@ -37,6 +37,7 @@ static void add_variables(gradient *k, const onnx_attribute *names, size_t first
     const char *name = names->strings.at[i].at;
     if (slot_of(k, name))
       onnx_fail(k->c, TN_ERR_FORMAT, "'%.200s' is named twice in xs and zs", name);
+    onnx_named_value(k->c, name); /* raises if there is none */
     add_slot(k, name,
              (slot){.v = onnx_input(k->c, first + i), .is_of_xs = is_of_xs, .is_given = true});
   }
@@ -50,12 +51,16 @@ typedef struct visit {
   size_t next;
 } visit;
 
-/** Raises for a node that has a graph, whose operands its inputs do not tell. */
+/** Raises for a node whose operands its inputs do not tell: it has a graph, or is a Gradient. */
 static void check_inputs_known(const gradient *k, const onnx_node *n) {
   for (size_t i = 0; i < n->attributes.n; i++)
     if (n->attributes.at[i].type == ONNX_ATTRIBUTE_GRAPH)
       onnx_fail(k->c, TN_ERR_UNSUPPORTED, "y depends on %.100s node '%.200s', which has a graph",
                 n->op_type, onnx_node_name(n));
+  if (!strcmp(n->op_type, "Gradient") && !strcmp(n->domain, k->c->node->domain))
+    onnx_fail(k->c, TN_ERR_UNSUPPORTED,
+              "y depends on Gradient node '%.200s': gradients of gradients are not supported",
+              onnx_node_name(n));
 }
 
 /** The node that gives a tensor; NULL: it is a variable, an input or a constant, or was seen. */
