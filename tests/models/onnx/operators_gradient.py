@@ -189,8 +189,24 @@ def edges(rng):
                expected={"d_c": differences(lambda c: np.tanh(c), {"c": a + b}, "c")})
     yield made("of a tensor that is read twice", [("Mul", ["a", "a"], ["h"], {}), ("Mul", ["h", "a"], ["y"], {})],
                {"a": a}, lambda a: a ** 3)
+    zeros, by = np.zeros(4, F32), np.array([2, 1, 0, -1], F32)
+    yield Case("Gradient of powers of 0", [("Pow", ["a", "b"], ["y"], {}),
+                                           (GRADIENT, ["a", "b"], ["d_a", "d_b"], {"xs": ["a", "b"], "y": "y"})],
+               {"a": In(zeros), "b": In(by)}, ["d_a", "d_b"],
+               expected={"d_a": np.array([0, 1, 0, -np.inf], F32), "d_b": np.array([0, 0, 0, -np.inf], F32)})
+
+
+def means(rng):
+    """Means of more elements than f16 has numbers for, in f16."""
+    for shape, dims in (((3, 65536), None), ((2, 100000), ["n", "m"])):
+        x = np.zeros(shape, np.float16)
+        nodes = [("ReduceMean", ["x", "s"], ["m"], {"keepdims": 0}), ("Mul", ["m", "w"], ["y"], {})]
+        yield Case(f"Gradient of a mean of {shape}",
+                   [*nodes, (GRADIENT, ["x"], ["d_x"], {"xs": ["x"], "y": "y"})],
+                   {"x": In(x, dims), "s": const([1]), "w": const(1000, np.float16)}, ["d_x"],
+                   expected={"d_x": np.full(shape, 1000 / shape[1], np.float16)})
 
 
 def gradient(version, rng):
-    for family in (edges, elementwise, products, layers, convolutions, shapes, networks):
+    for family in (edges, means, elementwise, products, layers, convolutions, shapes, networks):
         yield from family(rng)

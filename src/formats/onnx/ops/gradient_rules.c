@@ -6,7 +6,9 @@
 #include "formats/onnx/ops/gradient_layers.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/expressions.h"
 #include "tensor/ops/operators.h"
+#include "tensor/ops/type_promotion.h"
 
 #include <string.h>
 
@@ -53,7 +55,7 @@ static void of_div(gradient_call *g) {
   g->dx[1] = build_neg(b, build_mul(b, g->dx[0], g->y));
 }
 
-/** b·a^(b − 1) and y·log a, each 0 where its limit is: of b = 0, and of a = 0. */
+/** b·a^(b − 1) and y·log a: 0 for b = 0, and for a = 0 unless b is negative. */
 static void of_pow(gradient_call *g) {
   builder *b = of(g);
   value a = x_of(g, 0), e = x_of(g, 1), none = build_num(b, 0);
@@ -62,8 +64,9 @@ static void of_pow(gradient_call *g) {
   value slope = build_mul(b, e, build_pow(b, a, build_sub(b, e, build_num(b, 1))));
   g->dx[0] = times(g, build_where(b, build_eq(b, e, none), none, slope));
   if (onnx_input(g->c, 1).node->dtype != t) return;
+  value is_none = build_logical_and(b, build_eq(b, a, none), build_ge(b, e, none));
   slope = build_mul(b, g->y, build_log(b, a));
-  g->dx[1] = times(g, build_where(b, build_eq(b, a, none), none, slope));
+  g->dx[1] = times(g, build_where(b, is_none, none, slope));
 }
 
 /* Functions of one operand. */
@@ -149,17 +152,16 @@ static void spread(gradient_call *g, int64_t since) {
 
 static void of_sum(gradient_call *g) { spread(g, 13); }
 
-/** Ones over their mean's count: their sum by the same rule. */
+/** Spread, over the count of the elements of a mean, which a narrow type may not hold. */
 static void of_reduce_mean(gradient_call *g) {
   builder *b = of(g);
-  value x = x_of(g, 0);
-  sizes s = sizes_of(x.node);
+  sizes s = sizes_of(x_of(g, 0).node);
   axis_list axes = reduced_axes(g, s.rank, 18);
-  tn_axes list = {.count = (int32_t)axes.n};
-  for (size_t i = 0; i < axes.n; i++) list.axis[i] = (int32_t)axes.at[i];
-  value ones = build_full(b, &s, (dtype)x.node->dtype, 1);
+  const node *count = ix_const(b->ir, 1);
+  for (size_t i = 0; i < axes.n; i++) count = ix_mul(b->ir, count, s.at[axes.at[i]]);
   spread(g, 18);
-  g->dx[0] = build_div(b, g->dx[0], axes.n ? build_sum(b, ones, list, true) : ones);
+  value d = value_widen(b, g->dx[0]);
+  g->dx[0] = build_div(b, d, value_of(ex_size(b, count, (dtype)d.node->dtype)));
 }
 
 /* The table. */
