@@ -126,8 +126,9 @@ from strings are steps that the host computes; none may be in the body of a loop
   table of `locale`, or of C.UTF-8 where that is not installed.
 - Cast writes floats by the fewest digits that give the number back ("1.5", "1e+20", "NaN", "-INF"; f16 and
   bf16 as f32), where ONNX Runtime has 8 digits of f32 and 17 of f64; bools are "1" and "0". It reads decimal
-  numbers, and NaN and INF in any case; a string that is none, or an integer out of range, is an error of the
-  run.
+  numbers, and NaN and INF in any case; floats beyond the type's range, as "1e400", are infinite. Integers drop
+  a fraction; those with an exponent have the precision of f64. A string that is no number, or an integer out
+  of range, is an error of the run.
 - RegexFullMatch and Tokenizer need PCRE2 (libpcre2-8.so.0), which has RE2's syntax and more. A search
   that takes more than 64 MiB, or ten million steps, is an error of the run.
 - Tokenizer, of ONNX Runtime's domain `com.microsoft`, gives each string as many tokens as the string with

@@ -118,7 +118,7 @@ static bool read_float(dtype t, const char *at, size_t n, void *out, size_t i) {
   return end == at + n;
 }
 
-/** Drops a fraction; false: it is no number of 64 bits. */
+/** Reads a number by way of f64, and drops a fraction; false: it is no number of 64 bits. */
 static bool read_rounded(dtype t, const char *at, size_t n, void *out) {
   char *end;
   double v = trunc(strtod(at, &end));
@@ -132,16 +132,29 @@ static bool read_rounded(dtype t, const char *at, size_t n, void *out) {
   return true;
 }
 
-static bool read_integer(dtype t, const char *at, size_t n, void *out) {
-  char *end;
-  if (!is_plain(at, n)) return false;
-  errno = 0;
+static const char *skip_digits(const char *at) {
+  while (*at >= '0' && *at <= '9') at++;
+  return at;
+}
+
+/** Reads a number without an exponent, and drops a fraction; false: it is no number of 64 bits. */
+static bool read_digits(dtype t, const char *at, size_t n, void *out) {
+  const char *first = *at == '-' || *at == '+' ? at + 1 : at, *point = skip_digits(first);
+  bool has_point = *point == '.';
+  const char *end = has_point ? skip_digits(point + 1) : point;
+  if (end != at + n || end - first == has_point) return false;
+  errno = 0; /* a fraction alone is read as 0 */
   if (t == DT_I64)
-    *(int64_t *)out = strtoll(at, &end, 10);
+    *(int64_t *)out = strtoll(at, NULL, 10);
   else
-    *(uint64_t *)out = *at == '-' ? 0 : strtoull(at, &end, 10);
-  bool is_whole = (t == DT_I64 || *at != '-') && end == at + n;
-  return is_whole ? !errno : read_rounded(t, at, n, out);
+    *(uint64_t *)out = strtoull(first, NULL, 10);
+  return errno != ERANGE && (t == DT_I64 || *at != '-' || !*(uint64_t *)out);
+}
+
+static bool read_integer(dtype t, const char *at, size_t n, void *out) {
+  if (!is_plain(at, n)) return false;
+  bool has_exponent = memchr(at, 'e', n) || memchr(at, 'E', n);
+  return has_exponent ? read_rounded(t, at, n, out) : read_digits(t, at, n, out);
 }
 
 /** True if an integer of 64 bits is in the range of the type that is wanted. */

@@ -18,8 +18,9 @@ tn_status strings_of_numbers(const void *number_options, string_table *t, const 
                              tn_failure *f);
 
 /** Each string as a number, with white space around it ignored: decimal, with a fraction and an
-    exponent or without; "NaN", "INF", "+INF" and "-INF" in any case for floats. Integers drop a
-    fraction. TN_ERR_ARGUMENT for other strings, and for integers out of range. */
+    exponent or without; "NaN", "INF", "+INF" and "-INF" in any case for floats. Floats beyond the
+    type's range are infinite: "1e400". Integers drop a fraction; those with an exponent are read as
+    f64. TN_ERR_ARGUMENT for other strings, and for integers out of range. */
 tn_status numbers_of_strings(const void *number_options, string_table *t, const host_arrays *a,
                              tn_failure *f);
 

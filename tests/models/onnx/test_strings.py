@@ -105,14 +105,31 @@ class Tests:
             return self.library.load(model([helper.make_node("Cast", ["x"], ["y"], to=kind)],
                                            {"x": (STRING, [1])}, {"y": (kind, [1])}))
         for kind, name, texts in ((F32, "f32", ["", "a", "1.5x", "0x10", "1,5", "infinity", "nan(1)", "1 2", "."]),
-                                  (I64, "i64", ["", "a", "9223372036854775808", "1e19", "NaN", "INF", "--1"]),
+                                  (I64, "i64", ["", "a", "9223372036854775808", "1e19", "NaN", "INF", "--1",
+                                                "9223372036854775808.0", "-9223372036854775809.0", ".", "-.", "-", "1.2.3", "+-1", "1e"]),
                                   (TensorProto.UINT8, "u8", ["256", "-1", "1e3"]),
                                   (TensorProto.INT8, "i8", ["128", "-129"]),
-                                  (TensorProto.UINT64, "u64", ["-1", "18446744073709551616"])):
+                                  (TensorProto.UINT64, "u64", ["-1", "-1.5", "18446744073709551616", "18446744073709551616.0"])):
             m = to(kind)
             for text in texts:
                 self.refused(f"{text!r} as {name}", "ERR_ARGUMENT", ["Cast", f"'{text}'", f"type {name}"],
                              lambda: m.run({"x": np.array([text], object)}))
+            m.free()
+
+    def exact_numbers(self):
+        """Integers are exact whatever fraction follows them, and large floats are infinite."""
+        low, high, top = -2**63, 2**63 - 1, 2**64 - 1
+        for kind, read in ((I64, {"9007199254740993.0": 2**53 + 1, f"{high}.0": high, f"{low}.9": low, f"{high}.": high,
+                                  "-0.9": 0, ".5": 0, "-.5": 0, "+7.9": 7, "-7.9": -7, "1.5e3": 1500, "007": 7}),
+                           (TensorProto.UINT64, {f"{top}.5": top, "9007199254740993.0": 2**53 + 1, "-0.9": 0, "-0": 0,
+                                                 "+3.0": 3, "1e3": 1000}),
+                           (F32, {"1e400": np.inf, "-1e39": -np.inf, "1e-400": 0}),
+                           (TensorProto.DOUBLE, {"1e400": np.inf, "1e39": 1e39})):
+            m = self.library.load(model([helper.make_node("Cast", ["x"], ["y"], to=kind)],
+                                        {"x": (STRING, [len(read)])}, {"y": (kind, [len(read)])}))
+            found = m.run({"x": np.array(list(read), object)})["y"].tolist()
+            for (text, wanted), v in zip(read.items(), found):
+                self.check(f"{text!r} as type {kind}", v == wanted, v)
             m.free()
 
     def refusals(self):
@@ -147,6 +164,7 @@ def main():
     t.table()
     t.interpreted()
     t.numbers_of_strings()
+    t.exact_numbers()
     t.refusals()
     t.check("tn_close", t.library.close() == 0)
     return t.check.end(40)
