@@ -3,6 +3,7 @@
 #include "formats/host/string_numbers.h"
 
 #include <errno.h>
+#include <float.h>
 #include <inttypes.h>
 #include <locale.h>
 #include <math.h>
@@ -42,16 +43,29 @@ static void write_digits(double v, int digits, int last, char text[NUMBER_TEXT])
     snprintf(text, NUMBER_TEXT, "%.*f", decimals > 0 ? decimals : 0, v);
 }
 
+/** True if so many significant digits, which it writes, give the number back. */
+static bool reads_back(double v, bool is_single, int digits, char text[NUMBER_TEXT]) {
+  snprintf(text, NUMBER_TEXT, "%.*e", digits - 1, v);
+  return is_single ? strtof(text, NULL) == (float)v : strtod(text, NULL) == v;
+}
+
+/** The fewest digits that give a number back. Normal numbers keep decimals of FLT_DIG or DBL_DIG
+    digits: fewer digits than those are enough just where zeros end them. */
+static int fewest_digits(double v, bool is_single) {
+  char text[NUMBER_TEXT];
+  int most = is_single ? DIGITS_F32 : DIGITS_F64, digits = 1;
+  if (is_single ? isnormal((float)v) : isnormal(v)) digits = is_single ? FLT_DIG : DBL_DIG;
+  while (!reads_back(v, is_single, digits, text) && digits < most) digits++;
+  for (const char *last = strchr(text, 'e') - 1; digits > 1 && *last == '0'; last--) digits--;
+  return digits;
+}
+
 static void write_float(double v, bool is_single, char text[NUMBER_TEXT]) {
-  int most = is_single ? DIGITS_F32 : DIGITS_F64;
   if (isnan(v) || isinf(v)) {
     snprintf(text, NUMBER_TEXT, "%s", isnan(v) ? "NaN" : v < 0 ? "-INF" : "INF");
     return;
   }
-  for (int digits = 1; digits <= most; digits++) {
-    write_digits(v, digits, is_single ? PLAIN_LAST_F32 : PLAIN_LAST_F64, text);
-    if (is_single ? strtof(text, NULL) == (float)v : strtod(text, NULL) == v) return;
-  }
+  write_digits(v, fewest_digits(v, is_single), is_single ? PLAIN_LAST_F32 : PLAIN_LAST_F64, text);
 }
 
 static void write_number(dtype t, const void *data, size_t i, char text[NUMBER_TEXT]) {

@@ -132,6 +132,20 @@ class Tests:
                 self.check(f"{text!r} as type {kind}", v == wanted, v)
             m.free()
 
+    def fewest_digits(self):
+        """Floats have the fewest digits that give them back, numbers below the normal ones too."""
+        for kind, dtype, texts in (
+                (F32, np.float32, ["0", "-0", "0.1", "1.5", "123456", "0.3333333", "16777216", "1e-45", "1.1754942e-38",
+                                   "3.4028235e+38", "-1e+20", "0.0001", "1.0000001e-05"]),
+                (TensorProto.DOUBLE, np.float64, ["0", "0.1", "0.30000000000000004", "5e-324", "1.7976931348623157e+308",
+                                                  "2.225073858507201e-308", "123456789012345", "9007199254740992",
+                                                  "1e-05", "-1e+17", "1e+23"])):
+            m = self.library.load(model([helper.make_node("Cast", ["x"], ["y"], to=STRING)],
+                                        {"x": (kind, [len(texts)])}, {"y": (STRING, [len(texts)])}))
+            found = m.run({"x": np.array(texts, dtype)})["y"].tolist()
+            self.check(f"strings of type {kind}", found == texts, found)
+            m.free()
+
     def refusals(self):
         load = self.library.load
         text = helper.make_tensor_value_info("t", STRING, None)
@@ -165,6 +179,7 @@ def main():
     t.interpreted()
     t.numbers_of_strings()
     t.exact_numbers()
+    t.fewest_digits()
     t.refusals()
     t.check("tn_close", t.library.close() == 0)
     return t.check.end(40)
