@@ -201,7 +201,7 @@ typedef struct tn_open_desc {
   uint64_t memory_limit;
   /** most seconds that loading a model, or compiling a plan or a variant of it, may take: past
       them it fails with TN_ERR_TIMEOUT, which names the kernel or node at hand. One call of a C
-      compiler is not interrupted. 0: no limit */
+      compiler is not interrupted before 180 s, its own limit. 0: no limit */
   double compile_seconds;
   /** whether a kernel that is a product of matrices, and nothing else, may be a call of a library
       made by others, where tn_tune measured that to be faster: "on", "off", or NULL: on for CUDA

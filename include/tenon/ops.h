@@ -370,8 +370,8 @@ typedef enum tn_reduction {
 
 /* Scatters give x with updates written into it; x itself keeps its elements. Updates are applied
    one after another in row-major order, sums and products of f16 and bf16 in f32, rounded once.
-   Updates broadcast to the shape stated, and x and updates are promoted. An index out of range has
-   no effect; in NumPy it is an error. */
+   Updates broadcast to the shape stated, and x and updates are promoted. Negative indices
+   count from the end. An index out of range has no effect; in NumPy it is an error. */
 
 /** Scatters elements: update j, of index's shape, goes to x at j with the coordinate along `axis`
     replaced by index[j]. Ranks are equal, and index is no larger than x along other axes. As ONNX
@@ -417,10 +417,11 @@ TN_API tn_tensor *tn_triu(tn_tensor *x, tn_dim k);
 /* ---- Order ----
 
    The order of bools, integers and floats is total: NaN is the greatest, all NaNs are equal, and so
-   are 0 and -0. Of equal elements the first stays the first, also where the greatest come first. */
+   are 0 and -0, except that tn_sort puts them in order. Of equal elements the first stays the first,
+   also where the greatest come first. */
 
 /** Sort along `axis`, the least first, or the greatest if `descending`: tn_sort gives the elements,
-    with -0 before 0 where the least come first, tn_argsort the indices (i64) in a stable order. As
+    -0 before 0 where the least come first, tn_argsort the indices (i64) in a stable order. As
     numpy.sort and numpy.argsort with kind='stable'. */
 TN_API tn_tensor *tn_sort(tn_tensor *x, int axis, bool descending);
 TN_API tn_tensor *tn_argsort(tn_tensor *x, int axis, bool descending);

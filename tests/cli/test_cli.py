@@ -1839,7 +1839,7 @@ class Run(Case):
         np.save(self.file("cut.npy"), np.ones((2, 3), np.float32))
         data = self.file("cut.npy").read_bytes()
         self.file("cut.npy").write_bytes(data[:-1])
-        for value_, says in (("none.npy", 'there is no file "none.npy" (fills: random, ones, zeros)'),
+        for value_, says in (("none.npy", 'there is no file "none.npy" (fills: random, ones, zeros; elements: [1, 2])'),
                              ("onse:2x3", 'there is no file "onse:2x3"; did you mean ones?'), (self.file("cut.npy"), "truncated"),
                              ("ones:2x4", "input a: axis 1 has size 4"),
                              ("ones:2x3x1x1", "input a has rank 4")):

@@ -187,7 +187,8 @@ static _Noreturn void fail_no_file(command *c, const char *text) {
   const char *word = arena_printf(&c->arena, "%.*s", (int)strcspn(text, ":"), text);
   str all = str_new(&c->arena);
   for (size_t i = 0; i < FILLS; i++) str_addf(&all, "%s%s", i ? ", " : "", fills[i]);
-  diag_raise(&c->diag, TN_ERR_IO, "--input: there is no file \"%s\"%s (fills: %s)", text,
+  diag_raise(&c->diag, TN_ERR_IO,
+             "--input: there is no file \"%s\"%s (fills: %s; elements: [1, 2])", text,
              text_suggestion(&c->arena, text_nearest_word(word, fills, FILLS)), str_text(&all));
 }
 
@@ -211,7 +212,7 @@ static input_spec parse_spec(command *c, const char *text) {
   if (is_shape && !file_exists(text))
     command_usage_error(c,
                         "--input: \"%s\" is neither a file nor a shape, of at most %d sizes from 0 "
-                        "with x between, as 4x3x224",
+                        "with x between, as 4x3x224, nor elements, as [1, 2]",
                         text, TN_MAX_RANK);
   if (strcmp(text, "-") && !file_exists(text) && errno == ENOENT) fail_no_file(c, text);
   o.file = load_model_path(text);
@@ -462,6 +463,9 @@ static void check_shape(shape_check *k, const model_input *in, const tn_port *po
     add_shape(&k->misfits, shape, NULL);
     str_add(&k->misfits, ", not ");
     add_shape(&k->misfits, expected, port->sizes);
+    if (shape->rank == 1 && !expected->rank)
+      str_addf(&k->misfits, " (an element is written in brackets: [%lld])",
+               (long long)shape->size[0]);
     return;
   }
   for (size_t i = 0; i < (size_t)expected->rank; i++) {

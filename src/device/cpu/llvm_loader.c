@@ -25,7 +25,8 @@
 #endif
 
 static const char install_hint[] =
-    "install it with libLLVM 19 (on Debian: apt install libllvm19), or select the pair c/cc";
+    "install it with libLLVM 19 (on Debian: apt install libllvm19), name its file by TENON_LLVM, "
+    "or select the pair c/cc, which needs a C compiler";
 
 /** The folder of the library, or of the program it is linked into, with a slash at the end; false
     if it is not known. */
