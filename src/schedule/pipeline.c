@@ -29,6 +29,7 @@
 #include "schedule/values/build_values.h"
 #include "schedule/values/normalise.h"
 #include "schedule/values/split_reductions.h"
+#include "schedule/values/split_scans.h"
 #include "schedule/values/versions.h"
 #include "target/hardware.h"
 #include "target/machine.h"
@@ -254,7 +255,10 @@ schedule *schedule_make(ir *g, const schedule_request *r) {
   after(&p, PASS_ITEMS);
   resolve_devices(g, r, &n);
   after(&p, PASS_DEVICES);
-  if (r->search.policy == FUSION_BY_COST) split_reductions(g, &m, r->math, &n, r->n_labels);
+  if (r->search.policy == FUSION_BY_COST) {
+    split_reductions(g, &m, r->math, &n, r->n_labels);
+    split_scans(g, r->math, &n, r->n_labels);
+  }
   after(&p, PASS_PARTS);
   return schedule_graph(g, r, &n, 0);
 }

@@ -489,6 +489,26 @@ static void numbers_by_a_long_running_sum(void **state) {
   tn_plan_free(plan);
 }
 
+/** Blocks would add floats in another order, which exact math does not allow; integers may. */
+static void exact_running_sums_keep_their_order(void **state) {
+  enum { N = 4000000 };
+  (void)state;
+  tn_open_desc desc = TN_OPEN_DESC_INIT;
+  desc.math = TN_MATH_EXACT;
+  tn_context *c = tn_open(&desc);
+  assert_non_null(c);
+  const tn_dtype types[] = {TN_F32, TN_I64};
+  for (size_t i = 0; i < 2; i++) {
+    tn_plan *plan;
+    tn_tensor *y = tn_cumsum(tn_input(c, "x", tn_shape(N), types[i]), 0);
+    check_ok(c, tn_plan_compile(c, &y, 1, NULL, &plan));
+    size_t steps = executable_steps(plan->variants->at[0]->executable);
+    assert_true(types[i] == TN_F32 ? steps == 1 : steps > 1);
+    tn_plan_free(plan);
+  }
+  check_ok(c, tn_close(c));
+}
+
 static void trace(void **state) {
   tn_context *c = *state;
   float x[COLUMNS][COLUMNS];
@@ -588,6 +608,7 @@ int main(void) {
       TEST(rows_by_a_product_of_integers),
       TEST(numbers_by_a_running_sum),
       TEST(numbers_by_a_long_running_sum),
+      TEST(exact_running_sums_keep_their_order),
       TEST(trace),
       TEST(adam_step),
       TEST(step_by_the_sign_of_an_average),

@@ -11,7 +11,6 @@
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/axes_and_broadcasting.h"
-#include "tensor/ops/cumulative.h"
 #include "tensor/ops/expressions.h"
 #include "tensor/ops/gather.h"
 #include "tensor/ops/order_keys.h"
@@ -91,7 +90,7 @@ static const node *group_starts(builder *b, const radix *r, const node *digit) {
   const node *at[] = {ex_iota(b, DT_I64, &s, 0), ex_iota(b, DT_I64, &s, 1), digit};
   const node *counts = ir_scatter(g, none, ones(b, r), at, OP_ADD);
   counts = shape_reshape(b, shape_permute(b, counts, (const int64_t[]){0, 2, 1}), &flat);
-  const node *before = ex_binary(b, OP_SUB, node_cumulative(b, OP_ADD, counts, 1), counts);
+  const node *before = ex_binary(b, OP_SUB, ir_scan(b->ir, OP_ADD, counts, 1), counts);
   return shape_reshape(b, before, &by_digit);
 }
 

@@ -7,7 +7,6 @@
 #include "ir/index/index_arithmetic.h"
 #include "tensor/context/call.h"
 #include "tensor/ops/axes_and_broadcasting.h"
-#include "tensor/ops/cumulative.h"
 #include "tensor/ops/expressions.h"
 #include "tensor/ops/gather.h"
 #include "tensor/ops/order_keys.h"
@@ -86,7 +85,7 @@ static const node *filled_vector(builder *b, dtype t, const node *size) {
 
 /** The number of each element's run: how many begin before or at it, less one. */
 static const node *run_numbers(builder *b, const node *begins) {
-  const node *sums = node_cumulative(b, OP_ADD, ex_cast(b, begins, DT_I64), 0);
+  const node *sums = ir_scan(b->ir, OP_ADD, ex_cast(b, begins, DT_I64), 0);
   return ex_binary(b, OP_SUB, sums, ex_int(b, sums, 1));
 }
 
