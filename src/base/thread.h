@@ -38,9 +38,9 @@ uint64_t thread_number(void);
 /** Returns CLOCK_MONOTONIC in nanoseconds. */
 int64_t clock_now_ns(void);
 
-/** Pauses in each turn of a loop that asks for something until then, at first 1 µs (*pause_ns 0),
-   then twice as long each time up to a quarter of a millisecond. False without a pause once
-    clock_now_ns() has reached `deadline`. */
+/** Pauses in each turn of a loop that asks for something until a deadline (clock_now_ns()): at
+   first 1 µs (*pause_ns 0), then twice as long each time up to a quarter of a millisecond. False
+   without a pause once the deadline is over. */
 bool thread_poll(int64_t *pause_ns, int64_t deadline);
 
 /** Tells the processor, in each turn of a spin loop, that the thread waits. */

@@ -6,7 +6,7 @@
      for r < n:      wait (d − 2 are pending); if r + d − 1 < n: build slot (r + d − 1) mod d; …
 
    Both run inside of all ranges that the loop is inside of, since each run of it begins anew.
-   Barriers between turns are inserted as everywhere (barriers.c), and copies.c makes stores
+   Barriers between turns are inserted as everywhere (barriers.c), and copies_ahead.c makes stores
    asynchronous where the target can. */
 #include "codegen/lower/lowering.h"
 #include "ir/index/index_arithmetic.h"

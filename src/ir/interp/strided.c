@@ -122,7 +122,10 @@ walk walk_over(size_t rank, const int64_t dims[], const int64_t strides[]) {
     w.dims[w.rank] = dims[i];
     w.strides[w.rank++] = strides[i];
   }
-  if (!w.rank) w.dims[0] = w.strides[0] = (int64_t)(w.rank = 1);
+  if (!w.rank) {
+    w.rank = 1;
+    w.dims[0] = w.strides[0] = 1;
+  }
   return w;
 }
 

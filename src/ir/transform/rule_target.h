@@ -24,8 +24,7 @@ static inline bool rule_target_lacks_op(const rule_target *t, op o) {
 }
 
 /** Lists the names of the ops that a target lacks, in the order of the ops, up to NULL. */
-static inline void rule_target_list_missing_ops(const rule_target *t,
-                                                const char *names[OP_LIMIT + 1]) {
+static inline void rule_target_list_missing_ops(const rule_target *t, const char *names[]) {
   size_t n = 0;
   for (op o = 0; o < OP_LIMIT; o++)
     if (rule_target_lacks_op(t, o)) names[n++] = op_name(o);
