@@ -417,8 +417,8 @@ TN_API tn_tensor *tn_triu(tn_tensor *x, tn_dim k);
 /* ---- Order ----
 
    The order of bools, integers and floats is total: NaN is the greatest, all NaNs are equal, and so
-   are 0 and -0, except that tn_sort puts them in order. Of equal elements the first stays the first,
-   also where the greatest come first. */
+   are 0 and -0, except that tn_sort puts them in order. Of equal elements the first stays the
+   first, also where the greatest come first. */
 
 /** Sort along `axis`, the least first, or the greatest if `descending`: tn_sort gives the elements,
     -0 before 0 where the least come first, tn_argsort the indices (i64) in a stable order. As
