@@ -565,31 +565,28 @@ static void run_team_schedule(run *x, size_t number, char *const memory[]) {
   double workers = (double)node_int(digits.groups) * (double)digits.workers;
   if (law_expanded_nodes(x->a, sink, true) * workers > MOST_COMPUTED) return;
   run_kernel(x, step, reorders ? sink : step->kernel, want);
-  target plain = {.index32 = rng_chance(&own, 50),
-                  .registers = rng_chance(&own, 50) ? 16 : 4,
-                  .copy_bytes = rng_chance(&own, 70) ? 4 | 8 | 16 : 0};
+  target plain = {.index32 = rng_chance(&own, 50), .registers = rng_chance(&own, 50) ? 16 : 4};
   interp_teams teams = {.groups = node_int(digits.groups),
                         .workers = digits.workers,
                         .warp = digits.warp,
                         .seed = rng_next(&own)};
   print_stage(x, sink);
   check_verified(x, &sink, 1, LEVEL_KERNEL);
-  for (int stage = 0; stage < 6 && !failed(x); stage++) {
-    static const char *const names[] = {"lower",       "expand",      "registers",
-                                        "short_loops", "index_width", "copies"};
+  for (int stage = 0; stage < 5 && !failed(x); stage++) {
+    static const char *const names[] = {"lower", "expand", "registers", "short_loops",
+                                        "index_width"};
     report_stage(x->r, "random schedule for teams: %s, step %zu", names[stage], number);
     sink = stage == 0   ? codegen_lower(x->k, sink)
            : stage == 1 ? codegen_expand(x->k, sink)
            : stage == 2 ? codegen_promote_registers(x->k, sink, &plain)
            : stage == 3 ? codegen_short_loops(x->k, sink)
-           : stage == 4 ? codegen_index_width(x->k, sink, &plain)
-                        : codegen_copies_ahead(x->k, sink, &plain);
+                        : codegen_index_width(x->k, sink, &plain);
     print_stage(x, sink);
     check_verified(x, &sink, 1, LEVEL_LOWERED);
     if (failed(x)) return;
     const node *linear = codegen_barriers(x->k, codegen_linearise(x->k, sink));
     print_stage(x, linear);
-    if (stage >= 4) check_verified(x, &linear, 1, LEVEL_LINEAR);
+    if (stage == 4) check_verified(x, &linear, 1, LEVEL_LINEAR);
     char **now = copies(x, step, memory);
     interp_env e = env_of(x, step, now);
     check_status(x, interp_linear_in_teams(&e, linear, &teams, ir_mem(x->k), x->d));

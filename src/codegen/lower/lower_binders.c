@@ -81,8 +81,7 @@ static void lower_stage(lowering *l, const node *s) {
   }
   const node *end = store_values(l, s, homes, storage);
   for (size_t i = 0; i < n; i++)
-    homes[i].storage = map_has(&l->turns, s) ? lower_build_ahead(l, s, homes[i].storage, end)
-                                             : lower_after(l, homes[i].storage, &end, 1, NULL, 0);
+    homes[i].storage = lower_after(l, homes[i].storage, &end, 1, NULL, 0);
   map_set(l->a, &l->homes, s, homes);
 }
 
@@ -209,7 +208,6 @@ static void push_node(walk *w, const node *n) {
   const node *fold = n->op == OP_STAGE ? map_get(&w->l->starts, n) : NULL;
   if (n->op == OP_STATE) own = lower_state_dependences(w->l, n);
   if (fold) own = lower_start_dependences(w->l, n, fold);
-  if (map_has(&w->l->turns, n)) own = lower_slot_dependences(w->l, n);
   frame f = {n, own.n ? own.at : n->src, own.n ? own.n : n->n_src, 0};
   vec_push(w->l->a, &w->stack, f);
 }
@@ -275,7 +273,6 @@ const node *codegen_lower(ir *g, const node *sink) {
   fold_analysis_in_place(l.a, sink, &l.in_place);
   lower_find_starts(&l, &order);
   fold_analysis_scopes(g, sink, &l.places);
-  lower_find_turns(&l, sink, &order);
   lower_find_outputs(&l, &order);
   law_collect_vectorised(&(laws){.g = g}, sink, NULL, &l.lanes);
   lower_graph(&l, sink);
