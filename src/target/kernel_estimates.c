@@ -129,3 +129,10 @@ bool comparison_splits_nest(ir *g, const node *compare, const node *binder) {
     if (!changes_at_index(g, compare->src[1], binder)) return false;
   return changes_at_index(g, compare, binder);
 }
+
+int64_t estimate_scan_lanes(const target *t, size_t widest, const node *range) {
+  int64_t lanes = target_lanes(t, t->vector_bytes, widest);
+  if (lanes > MACHINE_SCAN_LANES) lanes = MACHINE_SCAN_LANES;
+  double least = (double)(MACHINE_SCAN_VECTORS_LEAST * lanes);
+  return lanes > 1 && range_likely_trips(range) >= least ? lanes : 0;
+}

@@ -8,6 +8,7 @@
 #include "ir/core/binder.h"
 #include "ir/core/topo_sort.h"
 #include "target/machine.h"
+#include "target/target.h"
 
 /** Operations that remain of `operations` on elements when they are computed in vectors of `lanes`
     elements: a fraction for elements at consecutive addresses, else one gather each. */
@@ -26,6 +27,10 @@ double estimate_node_vectorised(ir *g, const node *n, const node *range, double 
 /** Bytes of the widest element among nest nodes that depend on a range (NULL: among all), as it is
     computed: 16-bit floats count as f32. */
 size_t estimate_widest_element(const node_list *nest, const node *range);
+
+/** Lanes of the vectors in which a scan along a range is computed, of elements of `widest` bytes;
+   0: it is too short for them. */
+int64_t estimate_scan_lanes(const target *t, size_t widest, const node *range);
 
 /** The index of a range at which a comparison of the range with a constant changes its result; 0:
     none. */

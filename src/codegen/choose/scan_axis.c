@@ -6,7 +6,6 @@
 #include "codegen/choose/nest_analysis.h"
 #include "ir/core/math_mode.h"
 #include "target/kernel_estimates.h"
-#include "target/machine.h"
 
 /** The FOLD of a scan whose emitted values a STAGE alone reads, at one of its ranges, `*along`;
     NULL: there is none. */
@@ -61,9 +60,6 @@ bool choice_scans_along_axis(const choice *c, const node *stage) {
     return false;
   const node *r = fold_range(fold)[0];
   node_list steps = nest_nodes(ir_arena(g), fold);
-  int64_t lanes =
-      target_lanes(c->target, c->target->vector_bytes, estimate_widest_element(&steps, r));
-  if (lanes > MACHINE_SCAN_LANES) lanes = MACHINE_SCAN_LANES;
-  return range_kind_of(r) == KIND_LOOP && reads_consecutively(g, &steps, r) && lanes > 1 &&
-         range_likely_trips(r) >= (double)(MACHINE_SCAN_VECTORS_LEAST * lanes);
+  return range_kind_of(r) == KIND_LOOP && reads_consecutively(g, &steps, r) &&
+         estimate_scan_lanes(c->target, estimate_widest_element(&steps, r), r);
 }

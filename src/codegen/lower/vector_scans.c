@@ -19,7 +19,6 @@
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/substitute.h"
 #include "target/kernel_estimates.h"
-#include "target/machine.h"
 
 typedef struct scanning {
   ir *g;
@@ -151,12 +150,9 @@ static bool split_scan(void *user, const node *end, const node *now, node_list *
   scan_loop l;
   (void)end;
   if (!find_scan(s, now, &l)) return false;
-  const target *t = &s->options->target;
-  int64_t lanes = target_lanes(t, t->vector_bytes, l.widest);
-  if (lanes > MACHINE_SCAN_LANES) lanes = MACHINE_SCAN_LANES;
   const node *n = range_extent(l.range);
-  if (lanes < 2 || range_likely_trips(l.range) < (double)(MACHINE_SCAN_VECTORS_LEAST * lanes))
-    return false;
+  int64_t lanes = estimate_scan_lanes(&s->options->target, l.widest, l.range);
+  if (!lanes) return false;
   const node *count = ix_floordiv(s->g, n, ix_const(s->g, lanes));
   const node *vectors = vector_part(s, &l, count, lanes);
   const node *rest = rest_part(s, &l, ix_scale(s->g, count, lanes), vectors);
