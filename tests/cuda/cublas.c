@@ -31,7 +31,7 @@ struct cublas_object {
 
 static atomic_int products;
 
-/** What stand_in_product_fault asks for: between runs, which read it. */
+/** The fault that stand_in_product_fault set between runs; runs read it. */
 static struct {
   char call[32];
   int number; /* the status, or milliseconds */

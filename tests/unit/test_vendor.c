@@ -417,7 +417,7 @@ static bool set_fault(const char *fault) {
   return found != NULL;
 }
 
-/** What a tuning of a product left. */
+/** The result of tuning a product, the file that it wrote, and a run afterwards. */
 typedef struct tuned_product {
   tn_status status; /* of tn_tune */
   char message[512];
