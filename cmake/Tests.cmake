@@ -43,7 +43,7 @@ set(test_environment
 # runs tests of the public interface, random graphs and networks; TENON_ALL_TESTS adds the others.
 set(one_build_only
   "^(unit|rules|ops|ops_ref|cuda|source)\\.|^onnx\\.(ops|conformance)|^cli\\.cli$|^bench\\.measure$")
-string(APPEND one_build_only "|^(pairs\\.|random\\.(graphs|programs)_)cuda$")
+string(APPEND one_build_only "|^pairs\\.(cuda|opencl)$|^random\\.(graphs|programs)_cuda$")
 if(CMAKE_BUILD_TYPE STREQUAL Release AND NOT TENON_ALL_TESTS)
   set(left_out "${one_build_only}")
 elseif(TENON_SANITIZE)
@@ -54,7 +54,8 @@ endif()
 
 # CTest starts the tests with the highest cost first, so that no long test runs alone at the end.
 # Costs are seconds in an unoptimised build on one core.
-set(costs random.graphs=60 cli.cli=40 onnx.ops=35 unit.render=30 onnx.ops_language=25
+set(costs pairs.opencl=120 random.graphs=60 cli.cli=40 exports.exports=35 networks.opencl=35 onnx.ops=35
+  unit.render=30 ops.order=25 onnx.ops_language=25 pairs.cuda=20 group.nccl=17 group.group=17
   rules.proofs=25 random.programs=20 unit.out_of_memory=20 unit.cost_corpus=12
   rules.rules=15 networks.networks=15 unit.codegen=8
   unit.schedule=8 ops.reduce=8 ir.text=7 onnx.sizes=7 cli.sets=6 bench.run=6 unit.plan=5
