@@ -169,7 +169,7 @@ static double count_distinct(const node *address, const node *range) {
 /** Part of an access that is made along one range. */
 static summary_stride stride_of(const builder *b, const node *address, const node *range,
                                 double bytes) {
-  double stride = (double)address_stride(address, range);
+  double stride = (double)address_likely_stride(address, range);
   bool is_irregular = stride == 0; /* a quotient, or a gathered index */
   if (is_irregular) stride = MACHINE_IRREGULAR_STRIDE;
   return (summary_stride){loop_of_range(b, range), count_distinct(address, range),

@@ -2,6 +2,7 @@
    its bounds, and with saturation. */
 #include "ir/core/binder.h"
 #include "ir/core/likely_value.h"
+#include "ir/index/address_stride.h"
 #include "ir/index/index_arithmetic.h"
 #include "support/index_var.h"
 
@@ -84,6 +85,32 @@ static void ranges_are_at_their_middle(void **state) {
   assert_true(range_likely_trips(block) == 3);
 }
 
+/** Distances of elements along a range, of which open sizes are factors. */
+static void strides_follow_likely_sizes(void **state) {
+  (void)state;
+  const node *n = likely_var("n", 1, 1000, 37), *m = likely_var("m", 1, 50, 5);
+  const node *r = range_make(g, n, KIND_LOOP), *c = range_make(g, m, KIND_LOOP);
+  const node *plane = ix_mul(g, ix_mul(g, r, n), m);
+  const node *last = ix_min(g, ix_scale(g, r, 8), ix_add_const(g, n, -8));
+  const node *address = ix_add(g, ix_scale(g, ix_mul(g, r, m), 3), c);
+  const struct {
+    const node *address, *range;
+    int64_t exact, likely;
+  } cases[] = {{address, c, 1, 1},
+               {address, r, 0, 15},
+               {plane, r, 0, 185},
+               {plane, c, 0, 0},
+               {last, r, 8, 8},
+               {ix_mul(g, last, m), r, 0, 40},
+               {ix_add(g, address, ix_scale(g, r, 2)), r, 0, 17},
+               {ix_mul(g, r, r), r, 0, 0},
+               {ix_floordiv(g, r, ix_const(g, 2)), r, 0, 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_int_equal(address_stride(cases[i].address, cases[i].range), cases[i].exact);
+    assert_int_equal(address_likely_stride(cases[i].address, cases[i].range), cases[i].likely);
+  }
+}
+
 /** Values stay within the bounds of the node, and beyond 64 bits where these are. */
 static void values_saturate(void **state) {
   (void)state;
@@ -109,6 +136,7 @@ int main(void) {
       WITH(variables_have_a_default),
       WITH(expressions_follow_their_variables),
       WITH(ranges_are_at_their_middle),
+      WITH(strides_follow_likely_sizes),
       WITH(values_saturate),
       WITH(likely_values_keep_variables_apart),
   };

@@ -24,6 +24,7 @@
 #include "../ir/replay.h"
 #include "support/counting_mem.h"
 #include "support/graph_body.h"
+#include "support/index_var.h"
 #include "support/tensor_matmul.h"
 
 #include <math.h>
@@ -582,7 +583,33 @@ static double price_of_pages(void *user, size_t device, const node *kernel, bool
   return has_fold && has_rows ? 1e9 : 1;
 }
 
-enum { NO_PRICES, SAME_PRICES, DEAR_PAGES, DEAR_REDUCTIONS, FIRST_GAINS, BOTH_GAIN, BEST_GAINS };
+enum { OF_WEIGHTS = 40 }; /* columns of weights */
+
+/** Products with weights are dear if they compute another reduction. */
+static double price_of_computed_operands(void *user, size_t device, const node *kernel,
+                                         bool is_searched) {
+  (void)device, (void)is_searched;
+  const test *t = user;
+  node_list order = topo_sort(ir_arena(t->g), &kernel, 1, NULL, NULL);
+  bool has_weights = false;
+  for (size_t i = 0; i < order.n; i++) {
+    const node *x = order.at[i];
+    has_weights |= x->op == OP_PARAM && x->rank == 2 && node_is_bits(x->dims[0], 64) &&
+                   node_is_bits(x->dims[1], OF_WEIGHTS);
+  }
+  return has_weights && has_two_reductions(t, kernel) ? 1e9 : 1;
+}
+
+enum {
+  NO_PRICES,
+  SAME_PRICES,
+  DEAR_PAGES,
+  DEAR_OPERANDS,
+  DEAR_REDUCTIONS,
+  FIRST_GAINS,
+  BOTH_GAIN,
+  BEST_GAINS
+};
 
 /** Prices with the first and with the best schedule, of kernels with one reduction and with two:
    one kernel in place of two saves a tenth by first schedules but nothing by best ones; by both;
@@ -600,6 +627,7 @@ static double price_with_gain(void *user, size_t device, const node *kernel, boo
 static double (*const prices[])(void *, size_t, const node *,
                                 bool) = {[SAME_PRICES] = same_price,
                                          [DEAR_PAGES] = price_of_pages,
+                                         [DEAR_OPERANDS] = price_of_computed_operands,
                                          [DEAR_REDUCTIONS] = price_of_reductions,
                                          [FIRST_GAINS] = price_with_gain,
                                          [BOTH_GAIN] = price_with_gain,
@@ -714,6 +742,27 @@ static void operands_across_pages_are_copied(void **state) {
   assert_true(run_body(product_of_an_output, SAME_PRICES, 0) > 1e9);
   assert_int_equal(run_body(product_of_an_output, DEAR_PAGES, 0), 2);
   assert_int_equal(run_body(product_of_long_rows, DEAR_PAGES, 0), 1);
+}
+
+/** A product of open rows, from which their sums were taken away again and again. */
+static void product_of_open_rows(test *t) {
+  ir *g = t->g;
+  const node *dims[] = {index_var(g, "n", 64, 4096), ix_const(g, 64)};
+  const node *column[] = {dims[0], ix_const(g, 1)};
+  const node *x = ir_node(g, OP_BUFFER, DT_F32, dims, 2, (int64_t[]){0, 0}, 2);
+  for (size_t i = 0; i < 8; i++) {
+    const node *sum = ir_reshape(g, ir_reduce(g, x, OP_ADD, 1, (int64_t[]){1}), 2, column);
+    x = ir_op2(g, OP_SUB, x, ir_expand(g, sum, x->dims));
+  }
+  count_steps(t, tensor_matmul(g, x, buffer(t, DT_F32, 1, 2, (int64_t[]){64, OF_WEIGHTS})));
+}
+
+/** The operand that a contraction of open rows computes is tried before the many values that it is
+    made of. */
+static void operands_of_open_rows_are_tried_first(void **state) {
+  (void)state;
+  assert_int_equal(run_body(product_of_open_rows, SAME_PRICES, 0), 1);
+  assert_int_equal(run_body(product_of_open_rows, DEAR_OPERANDS, 0), 2);
 }
 
 /** A decision is explained by what made it. */
@@ -1142,6 +1191,7 @@ int main(void) {
       cmocka_unit_test(stores_follow_prices),
       cmocka_unit_test(operands_across_pages_are_copied),
       cmocka_unit_test(best_schedules_decide),
+      cmocka_unit_test(operands_of_open_rows_are_tried_first),
       cmocka_unit_test(decisions_have_their_reasons),
       cmocka_unit_test(code_is_limited_for_a_kernel),
       cmocka_unit_test(readers_count_once),

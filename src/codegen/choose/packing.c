@@ -6,6 +6,7 @@
    only its loops are exchanged; so does one in long runs, unless the search prefers to pack it. */
 #include "codegen/choose/choice.h"
 #include "codegen/choose/nest_analysis.h"
+#include "ir/index/address_stride.h"
 #include "ir/index/row_major_address.h"
 #include "target/hardware.h"
 #include "target/kernel_estimates.h"
@@ -153,7 +154,7 @@ static bool misses_tlb(const choice *c, const node *stage, const node *index) {
   if (a->op == OP_WHERE) return false;
   for (size_t i = 0; i < n; i++)
     if (range_likely_trips(inner[i]) >= MACHINE_TLB_PAGES &&
-        ix_coefficient(a, inner[i]) * bytes >= page)
+        address_likely_stride(a, inner[i]) * bytes >= page)
       return true;
   return false;
 }
@@ -169,7 +170,7 @@ static double unpacked_cache_bytes(const choice *c, const node *index, const nod
   double bytes = (double)size;
   for (size_t i = 0; i < n; i++) bytes *= range_likely_trips(along[i]);
   for (size_t i = 0; i < n; i++) {
-    int64_t apart = ix_coefficient(a, along[i]) * size;
+    int64_t apart = address_likely_stride(a, along[i]) * size;
     double all = hardware_rows_bytes(&hardware, apart, range_likely_trips(along[i]));
     if (all > bytes) bytes = all;
   }
@@ -251,7 +252,7 @@ static double contiguous_bytes(const choice *c, const node *stage, const node *i
   while (run > before) {
     before = run;
     for (size_t i = 0; i < n; i++)
-      if ((double)ix_coefficient(a, inner[i]) == run) run *= range_likely_trips(inner[i]);
+      if ((double)address_likely_stride(a, inner[i]) == run) run *= range_likely_trips(inner[i]);
   }
   return run * (double)dtype_bytes((dtype)index->dtype);
 }

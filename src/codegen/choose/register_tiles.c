@@ -9,6 +9,7 @@
 #include "codegen/choose/nest_analysis.h"
 #include "ir/core/tensor_rows.h"
 #include "ir/core/topo_sort.h"
+#include "ir/index/address_stride.h"
 #include "ir/index/row_major_address.h"
 #include "target/hardware.h"
 #include "target/kernel_estimates.h"
@@ -40,6 +41,7 @@ typedef struct load_facts {
   double bytes;              /* loaded by those loops, for one index of each axis */
   bool is_unit_stride[AXES]; /* reads consecutive elements along the axis */
   int64_t apart[AXES];       /* bytes from an element to that of the next index of the axis */
+  bool is_open[AXES];        /* the distance is known only when the kernel runs */
 } load_facts;
 
 /** An operation of a reduction's innermost loop, or a load. */
@@ -141,12 +143,14 @@ static double consecutive_loads(const tiled_nest *p, const node *index) {
   return loads;
 }
 
-/** Bytes from an element of a buffer to that of the next index of a range; 0: of other arrays. */
-static int64_t bytes_apart(const tiled_nest *p, const node *index, const node *range) {
+/** Finds the distance of elements of a buffer along an axis. */
+static void find_distance(const tiled_nest *p, const node *index, size_t k, load_facts *l) {
   const node *from = index->src[0];
-  if (from->op != OP_PARAM) return 0;
+  if (from->op != OP_PARAM) return;
   const node *a = row_major_address(p->g, from->rank, from->dims, index->src + 1);
-  return ix_coefficient(a, range) * (int64_t)dtype_bytes((dtype)index->dtype);
+  int64_t stride = address_likely_stride(a, p->axis[k]);
+  l->apart[k] = stride * (int64_t)dtype_bytes((dtype)index->dtype);
+  l->is_open[k] = stride && !address_stride(a, p->axis[k]);
 }
 
 /** True if the lines that a tile reads at once conflict in the sets of the first cache. */
@@ -216,7 +220,7 @@ static void add_loop(tiled_nest *p, const node *fold) {
       o.depends[k] = p->axis[k] && node_is_free_in(p->axis[k], n);
       o.load.is_unit_stride[k] =
           o.depends[k] && o.is_load && !o.is_vector && has_unit_stride(n, p->axis[k]);
-      if (o.depends[k] && o.is_load) o.load.apart[k] = bytes_apart(p, n, p->axis[k]);
+      if (o.depends[k] && o.is_load) find_distance(p, n, k, &o.load);
     }
     vec_push(a, &l.operations, o);
   }
@@ -254,6 +258,14 @@ static double overlapped_cycles(double a, double b) {
              1.0 / MACHINE_OVERLAP_POWER);
 }
 
+/** Loads of addresses for a load whose elements lie apart by open distances: each has an address of
+    its own, and those beyond the general registers are spilled. */
+static double address_loads(const operation *o, const int64_t cut[]) {
+  double addresses = 1;
+  for (size_t k = 0; k < AXES; k++) addresses *= o->load.is_open[k] ? (double)cut[k] : 1;
+  return fmax(addresses - MACHINE_ADDRESS_REGISTERS, 0);
+}
+
 /** Cycles of one iteration of an innermost loop; < 0: too many instructions or registers. */
 static double iteration_cycles(const tiled_nest *p, const inner_loop *l, const int64_t cut[],
                                double registers) {
@@ -264,7 +276,7 @@ static double iteration_cycles(const tiled_nest *p, const inner_loop *l, const i
     double times = o->copies;
     for (size_t k = 0; k < AXES; k++) times *= o->depends[k] ? (double)cut[k] : 1;
     if (o->is_load)
-      loads += o->cost * times * load_cost(p, o, cut, times);
+      loads += o->cost * times * load_cost(p, o, cut, times) + address_loads(o, cut);
     else
       work += o->cost * times;
     if (o->is_load && o->is_vector) held += times;

@@ -8,4 +8,8 @@
     that an overlapping last block makes of the range's term, the other side is ignored. */
 int64_t address_stride(const node *address, const node *range);
 
+/** The same for costs: factors that are no constants, as the size of an open axis, count as their
+    likely values. */
+int64_t address_likely_stride(const node *address, const node *range);
+
 #endif

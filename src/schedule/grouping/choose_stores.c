@@ -11,6 +11,9 @@
 #include "schedule/fuse/fusion_group.h"
 #include "target/machine.h"
 
+#include <math.h>
+#include <stdlib.h>
+
 enum {
   MOST_ROUNDS = 8,
   MOST_IDLE_ROUNDS = 4, /* in a row, of which nothing is kept */
@@ -32,6 +35,7 @@ typedef struct chooser {
   const grouping_trials *t;
   values *v;
   value_list *readers; /* of each value, by position */
+  numbers order;       /* positions of values, in the order in which they are tried */
   bool *tried;         /* of each value */
   map prices[2];  /* kernel → device → its price: with the first schedule, with the best one */
   size_t most;    /* kernels that may be searched */
@@ -278,6 +282,43 @@ static bool gains(const comparison *x, const value *v) {
 
 /* Rounds. */
 
+/** True if a value has an axis of which only a run knows the size. */
+static bool is_open(const value *v) {
+  for (size_t k = 0; k < v->rank; k++)
+    if (!node_is_const(v->dims[k])) return true;
+  return false;
+}
+
+/** A value's position, with the elements of its largest reader if it is open. */
+typedef struct candidate_rank {
+  size_t position;
+  double points;
+} candidate_rank;
+
+static int compare_ranks(const void *x, const void *y) {
+  const candidate_rank *a = x, *b = y;
+  if (a->points != b->points) return a->points < b->points ? 1 : -1;
+  return a->position < b->position ? -1 : a->position > b->position;
+}
+
+/** Orders values: open ones that contractions read come first. No array of theirs is built for a
+    block of rows (codegen/choose/array_expansion.c), so that a contraction that computes them has
+    no register tile, and rounds are few. */
+static numbers order_candidates(const chooser *c) {
+  size_t n = c->v->at.n;
+  candidate_rank *ranks = arena_calloc(c->a, n + 1, sizeof *ranks);
+  numbers order = {0};
+  for (size_t i = 0; i < n; i++) {
+    const value_list *r = &c->readers[i];
+    ranks[i].position = i;
+    for (size_t k = 0; is_open(c->v->at.at[i]) && k < r->n; k++)
+      ranks[i].points = fmax(ranks[i].points, points_of(r->at[k]->dims, r->at[k]->rank));
+  }
+  qsort(ranks, n, sizeof *ranks, compare_ranks);
+  for (size_t i = 0; i < n; i++) vec_push(c->a, &order, ranks[i].position);
+  return order;
+}
+
 /** A value whose wish a round changes. */
 typedef struct turned {
   value *v;
@@ -289,7 +330,8 @@ typedef VEC(turned) turns;
 static turns turn_candidates(chooser *c) {
   turns all = {0};
   bool *claimed = arena_calloc(c->a, c->base.s->steps.n + 1, sizeof *claimed);
-  for (size_t i = 0; i < c->v->at.n; i++) {
+  for (size_t k = 0; k < c->order.n; k++) {
+    size_t i = c->order.at[k];
     value *v = c->v->at.at[i];
     if (c->tried[i] || !is_candidate(c, v) || !claim_kernels(c, claimed, v)) continue;
     vec_push(c->a, &all, (turned){v, v->memory.wish});
@@ -333,6 +375,7 @@ static bool try_round(chooser *c) {
 void grouping_choose_stores(ir *g, const grouping_trials *t, values *v) {
   chooser c = {.a = ir_arena(g), .t = t, .v = v};
   c.readers = values_readers(c.a, v);
+  c.order = order_candidates(&c);
   c.tried = arena_calloc(c.a, v->at.n + 1, sizeof *c.tried);
   if (!may_make(&c, 3)) return;
   c.base = make_state(&c);

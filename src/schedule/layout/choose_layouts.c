@@ -6,6 +6,7 @@
 #include "schedule/layout/choose_layouts.h"
 
 #include "ir/core/binder.h"
+#include "ir/index/address_stride.h"
 #include "ir/index/row_major_address.h"
 #include "ir/index/write_once.h"
 #include "ir/text/sink_text.h"
@@ -199,7 +200,7 @@ static double page_waits(const layouts *l, const nest_lanes *x, const node *addr
   bool is_broadcast = lanes && !node_is_free_in(x->range[lanes], address);
   if (x->binder->op != OP_FOLD || address->op == OP_WHERE || !is_broadcast) return 0;
   for (size_t i = 0; i < n; i++) {
-    double apart = (double)ix_coefficient(address, own[i]) * bytes;
+    double apart = (double)address_likely_stride(address, own[i]) * bytes;
     if (hardware_pages_read(l->m->page, apart, range_likely_trips(own[i])) > l->m->tlb)
       waits = MACHINE_TLB_MISS_CYCLES * estimate_node_operations(x->binder);
   }

@@ -9,6 +9,7 @@
 #include "ir/core/affine.h"
 #include "ir/core/binder.h"
 #include "ir/core/likely_value.h"
+#include "ir/index/address_stride.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/row_major_address.h"
@@ -67,7 +68,7 @@ static bool reduces_across_pages(const operand_search *s, const contraction *c, 
   double pages = 1;
   for (size_t i = 0; i < c->reduce->src[0]->rank; i++) {
     if (!reduce_has_axis(c->reduce, i) || c->at[i]->op != OP_RANGE) continue;
-    double apart = (double)ix_coefficient(address, c->at[i]) * bytes;
+    double apart = (double)address_likely_stride(address, c->at[i]) * bytes;
     double own = hardware_pages_read(m->page, apart, range_likely_trips(c->at[i]));
     if (!own) return false;
     pages *= own;
