@@ -38,6 +38,16 @@ bool choice_is_out(const choice *c, const node *stage) {
   return law_find_out(c->sink, stage) != NULL;
 }
 
+/* An upper bound: arrays that are not live at once share memory. */
+double choice_array_bytes(const choice *c) {
+  node_list all = choice_binders(c);
+  double bytes = 0;
+  for (size_t i = 0; i < all.n; i++)
+    if (all.at[i]->op == OP_STAGE && !choice_is_out(c, all.at[i]))
+      bytes += estimate_stage_bytes(all.at[i]);
+  return bytes;
+}
+
 void choice_interchange_outward(choice *c, const node *stage, const node *what, size_t fixed) {
   size_t n = stage_n_ranges(stage), at = fixed;
   const node *const *ranges = stage_range(stage);

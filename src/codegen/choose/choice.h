@@ -94,11 +94,17 @@ void choose_parallelise(choice *c);
 /** teams.c: the schedule for a target with teams of workers, in place of all steps. */
 void choose_teams(choice *c);
 
-/* Estimates of one step that an earlier one needs. */
+/* Vectors of one range. */
 
-/** vectorise.c: vectorises a range of a STAGE, by an overlapping last vector where that is legal,
-   else by ever narrower vectors for the remainder. */
+/** vectorise_range.c: vectorises a range of a STAGE, by an overlapping last vector where that is
+   legal, else by ever narrower vectors for the remainder. */
 void choice_vectorise_range(choice *c, const node *range, int64_t lanes);
+
+/** vectorise_range.c: the widest vectors, of at most these lanes, that a range of open size likely
+    fills. */
+int64_t choice_fit_lanes(const node *range, int64_t lanes);
+
+/* Estimates of one step that an earlier one needs. */
 
 /** scan_axis.c: true if the lowering puts the axis of a scan, which a STAGE stores, in lanes. */
 bool choice_scans_along_axis(const choice *c, const node *stage);
@@ -107,15 +113,12 @@ bool choice_scans_along_axis(const choice *c, const node *stage);
     loops form a tile. */
 bool choice_is_packed(const choice *c, const node *stage, const node *index, double cut);
 
-/** packing.c: upper bound of the bytes of the kernel's own arrays. */
-double choice_array_bytes(const choice *c);
-
 /** padded_tiles.c: adds, as keys of `gone`, the bounds checks and selects of a stage's nest that
     disappear once its windows are padded. */
 void choice_padded_conditions(const choice *c, const node *stage, map *gone);
 
-/** Reads of each element of an operand's copy, if it is packed for vectors of some lanes along a
-    range that it depends on; 0: it would be too large, or read too seldom. */
+/** packing.c: reads of each element of an operand's copy, if it is packed for vectors of some lanes
+   along a range that it depends on; 0: it would be too large, or read too seldom. */
 double choice_reuse_if_packed(const choice *c, const node *stage, const node *index, int64_t lanes);
 
 /** tensor_tiles.c: true for a FOLD of the terms of a tile, which stays inside of the tile's sums.
@@ -149,6 +152,9 @@ bool choice_is_out(const choice *c, const node *stage);
 
 /** The STAGEs and FOLDs of the kernel, outer ones first. */
 node_list choice_binders(const choice *c);
+
+/** Upper bound of the bytes of the kernel's own arrays. */
+double choice_array_bytes(const choice *c);
 
 /** True if a nest in vectors along a range is bound by memory bandwidth: the last-level caches do
    not hold its operands, and its arithmetic intensity is low. */

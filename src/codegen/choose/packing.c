@@ -32,16 +32,6 @@ static size_t inner_ranges(const node *stage, const node *index, const node *inn
   return n;
 }
 
-/* An upper bound: arrays that are not live at once share memory. */
-double choice_array_bytes(const choice *c) {
-  node_list all = choice_binders(c);
-  double bytes = 0;
-  for (size_t i = 0; i < all.n; i++)
-    if (all.at[i]->op == OP_STAGE && !choice_is_out(c, all.at[i]))
-      bytes += estimate_stage_bytes(all.at[i]);
-  return bytes;
-}
-
 /** True if a STAGE's arrays are copies of buffers, as padded tiles and packed operands are. */
 static bool is_copy(const node *stage) {
   for (size_t i = 0; i < stage_n_values(stage); i++) {

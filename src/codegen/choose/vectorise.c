@@ -1,8 +1,7 @@
 /* Vectorises loop nests: one range of each goes in vector lanes, the one that leaves the fewest
    operations by an estimate. An array's nest takes a range along which elements are consecutive;
-   its last vector overlaps the one before, or a remainder goes in ever narrower vectors and at last
-   in scalars. A reduction keeps partial results in the lanes, several vectors of them where the
-   latency of additions would show, and combines them at the end. */
+   vectorise_range.c puts it in vectors. A reduction keeps partial results in the lanes, several
+   vectors of them where the latency of additions would show, and combines them at the end. */
 #include "codegen/choose/choice.h"
 #include "codegen/choose/nest_analysis.h"
 #include "ir/core/topo_sort.h"
@@ -178,12 +177,6 @@ static int64_t lanes_of(const choice *c, const node *binder, const node_list *ne
   return target_lanes(c->target, vector_bytes_of(c, binder, nest, range), widest);
 }
 
-/** The widest vectors that a range of open size likely fills. */
-static int64_t fit_lanes(const node *range, int64_t lanes) {
-  while (lanes > 1 && (double)lanes > range_likely_trips(range)) lanes /= 2;
-  return lanes;
-}
-
 /** A range for a binder's vectors; NULL: there are those of inner nests alone. */
 typedef struct lane_range {
   const node *range;
@@ -214,7 +207,7 @@ static size_t best_ranges(estimate *e, const node *binder, lane_range list[MOST_
   size_t n = insert_range(list, 0, (lane_range){NULL, 1, inner, inner});
   for (size_t i = binder_ranges(binder, &ranges); i-- > 0;) {
     int64_t lanes = lanes_of(e->c, binder, &nest, ranges[i]);
-    if (!node_is_const(range_extent(ranges[i]))) lanes = fit_lanes(ranges[i], lanes);
+    if (!node_is_const(range_extent(ranges[i]))) lanes = choice_fit_lanes(ranges[i], lanes);
     if (!may_be_lanes(e, binder, ranges[i], lanes)) continue;
     double operations = nest_operations(e, binder, &nest, ranges[i], lanes);
     if (operations < 0) continue;
@@ -245,68 +238,6 @@ static void find_inner_vectors(estimate *e, const node *binder) {
     map_set(ir_arena(e->g), &e->inner_range, b, (void *)range);
     map_set(ir_arena(e->g), &e->lanes, range, (void *)(intptr_t)lanes);
   }
-}
-
-/* The nest of a STAGE. */
-
-/** Splits vectors of `lanes` off a range, innermost in the nest, but for loops that copy a FOLD's
-    array to where it lies already; false: a law refused. */
-static bool split_vectors(choice *c, const node *range, int64_t lanes) {
-  laws *l = &c->laws;
-  const node *inner, *vector, *const *ranges;
-  const node *made = choice_tile_range(c, c->sink, range, lanes, &inner);
-  if (made) {
-    const node *binder = law_find_binder(l, made, inner);
-    size_t last = binder_ranges(binder, &ranges) - 1;
-    while (last && nest_copies_along(l->g, binder, ranges[last])) last--;
-    made = law_order(l, made, inner, last);
-  }
-  if (made) made = law_kind(l, made, inner, KIND_VECTOR, &vector);
-  if (made) c->sink = made;
-  return made;
-}
-
-/** Vectorises a range and its remainders in ever narrower vectors, where vectors may not overlap.
-   The remainder of a varying size is unknown: it stays scalar. */
-static void vectorise_with_remainders(choice *c, const node *range, int64_t lanes) {
-  while (range) {
-    const node *extent = range_extent(range), *whole, *rest, *before = c->sink;
-    lanes = fit_lanes(range, lanes);
-    if (lanes < 2 || !choice_split_remainder(c, range, lanes, &whole, &rest)) return;
-    if (!split_vectors(c, whole, lanes)) {
-      c->sink = before;
-      return;
-    }
-    if (!node_is_const(extent)) {
-      map_set(ir_arena(c->laws.g), &c->vector_remainders, rest, (void *)whole);
-      return;
-    }
-    range = rest;
-  }
-}
-
-/** True if a nest builds arrays for indices of its other ranges, which a nest for whole vectors and
-    one for the remainder would both build, and none along this range. The vectors are cut short by
-    the end of the range then. */
-static bool builds_only_across(choice *c, const node *range) {
-  const node *stage = law_find_binder(&c->laws, c->sink, range);
-  node_list nest = nest_nodes(ir_arena(c->laws.g), stage);
-  bool builds = false;
-  for (size_t i = 0; i < nest.n; i++) {
-    if (!node_is_binder(nest.at[i])) continue;
-    if (node_is_free_in(range, nest.at[i])) return false;
-    builds |= nest.at[i]->free->n > 0;
-  }
-  return builds;
-}
-
-void choice_vectorise_range(choice *c, const node *range, int64_t lanes) {
-  lanes = fit_lanes(range, lanes);
-  if (lanes < 2 || map_has(&c->vector_remainders, range)) return;
-  if (law_may_overlap(&c->laws, c->sink, range, lanes) || builds_only_across(c, range))
-    split_vectors(c, range, lanes);
-  else
-    vectorise_with_remainders(c, range, lanes);
 }
 
 /* A reduction: FOLD[r] = FOLD[lane] of FOLD[sum] of FOLD[r₀], r = (r₀·sums + sum)·lanes + lane. */
