@@ -9,6 +9,7 @@
 
 #include "codegen/codegen.h"
 #include "compile/disk_cache.h"
+#include "compile/program_record.h"
 #include "compile/tuned_store.h"
 #include "device/core/device_target.h"
 #include "device/program/program.h"
@@ -61,19 +62,6 @@ const char *compile_library_for(const compile_options *o, ir *g, const node *sin
    that are compiled. Names are static. */
 tn_status compile_list_libraries(const compile_options *o, ir *g, const node *const kernels[],
                                  size_t n, const char *names[], diag *d);
-
-/** The part of a program that a plan on disk keeps: the key that finds its kernel again, in another
-    process too, and the buffers and values that the plan's steps pass it. */
-typedef struct program_record {
-  const char *name;
-  kernel_graph_key key;
-  size_t n_globals, n_values;
-  const int64_t *globals;
-  const char *const *value_names;
-} program_record;
-
-/** The record of a program. Valid while the program is referred to. */
-program_record program_record_of(const tn_program *p);
 
 /** Finds programs by their records, in memory or on disk, among kernels of the compiler that is in
     use now. *found: all are there, with the same buffers and values, and each has a reference for
