@@ -10,9 +10,8 @@
 #include "ir/transform/copy_graph.h"
 #include "runtime/kernel_prices.h"
 #include "support/temporary.h"
-#include "support/tensor_check.h"
+#include "support/tuned_kernels.h"
 #include "tensor/context/context.h"
-#include "tensor/plan/plan_variant.h"
 #include "tune/kernel_candidates.h"
 
 #include <ctype.h>
@@ -47,11 +46,6 @@ static int tear_down(void **state) {
   return temporary_tear_down(&f->arena, f->above, f);
 }
 
-static void take_remark(void *user, tn_log_level level, const char *text) {
-  (void)text;
-  if (level == TN_LOG_WARNING) ((fixture *)user)->remarks++;
-}
-
 static tn_context *open_with(fixture *f, const char *tuned) {
   tn_open_desc d = TN_OPEN_DESC_INIT;
   d.threads = 1;
@@ -59,7 +53,7 @@ static tn_context *open_with(fixture *f, const char *tuned) {
   d.tuned = tuned;
   d.compiler = f->compiler;
   d.environment = false;
-  d.logger = (tn_logger){take_remark, f, NULL};
+  d.logger = (tn_logger){count_warning, &f->remarks, NULL};
   return tn_open(&d);
 }
 
@@ -173,16 +167,11 @@ static void find_record(void *arg) {
   tn_context *c = k->c;
   arena *a = &k->f->arena;
   diag *d = &k->f->diag;
-  plan_variant *v;
-  kernel_copies kernels = {.ir = ir_new(&mem_system, d, false)};
-  const int64_t no_facts = 0;
-  const variant_request r = {.form = &no_facts, .kernels = &kernels};
+  const kernel_copies kernels = plan_kernels(k->plan, d);
   const compile_options o = {.target = c->target, .math = (int)c->math};
   codegen_options to = {.target = c->target->target, .math = (int)c->math};
   decision_list made;
   const char *keys[2];
-  if (plan_variant_build(k->plan, &r, d, &v)) diag_rethrow(d);
-  plan_variant_release(v);
   assert_int_equal(kernels.n, k->f->has_two ? 2 : 1);
   if (compile_tuned_keys(&o, kernels.ir, kernels.at, kernels.n, a, keys, d)) diag_rethrow(d);
   const node *kernel = kernels.at[k->number];
@@ -209,15 +198,9 @@ static kernel_record record_of_kernel(fixture *f, size_t number) {
 
 static kernel_record record_of(fixture *f) { return record_of_kernel(f, 0); }
 
-static void append_record(fixture *f, const tuned_record *r) {
-  tuned_store *s;
-  assert_true(tuned_store_open(&s, f->tuned, NULL, NULL, NULL, &mem_system));
-  assert_int_equal(tuned_store_append(s, r, &f->diag), TN_OK);
-  tuned_store_close(s);
-}
-
 static void keep(fixture *f, const kernel_record *k, const char *decisions) {
-  append_record(f, &(tuned_record){k->key, TUNED_KEPT, {decisions, 1, 1}, {"-", 1, 2}, false});
+  append_tuned_record(f->tuned,
+                      &(tuned_record){k->key, TUNED_KEPT, {decisions, 1, 1}, {"-", 1, 2}, false});
 }
 
 /* Prices. */
@@ -241,13 +224,8 @@ static void compare_programs(void *arg) {
   diag *d = &k->f->diag;
   const target *t = &k->c->target->target;
   const codegen_options o = {.target = *t, .math = (int)k->c->math};
-  plan_variant *v;
   kernel_prices prices;
-  kernel_copies kernels = {.ir = ir_new(&mem_system, d, false)};
-  const int64_t no_facts = 0;
-  const variant_request r = {.form = &no_facts, .kernels = &kernels};
-  if (plan_variant_build(k->plan, &r, d, &v)) diag_rethrow(d);
-  plan_variant_release(v);
+  const kernel_copies kernels = plan_kernels(k->plan, d);
   const node *kernel = kernels.at[0];
   kernel_prices_init(&prices, kernels.ir, t, o.math);
   const double first = kernel_prices_price(&prices, 0, kernel, false);
@@ -489,7 +467,8 @@ static void a_killed_tuning_is_resumed(void **state) {
   const char *usual = decisions_text(&f->arena, &k.usual),
              *other = decisions_text(&f->arena, &k.other);
   keep(f, &k, other);
-  append_record(f, &(tuned_record){k.key, TUNED_FASTER, {usual, 1, 1}, {other, 1, 2}, false});
+  append_tuned_record(f->tuned,
+                      &(tuned_record){k.key, TUNED_FASTER, {usual, 1, 1}, {other, 1, 2}, false});
   const tn_tuning t = tune_process(f, 0);
   assert_true(t.measured == 0 && t.faster == 1 && t.kept == 1);
   assert_true(explain(f, f->tuned, &other));
@@ -538,7 +517,8 @@ static void a_schedule_that_changes_outputs_is_wrong(void **state) {
   const char *usual = decisions_text(&f->arena, &k.usual),
              *other = decisions_text(&f->arena, &k.other);
   const double sum = run_process(f, "off").sum;
-  append_record(f, &(tuned_record){k.key, TUNED_FASTER, {other, 1, 1}, {usual, 1, 2}, false});
+  append_tuned_record(f->tuned,
+                      &(tuned_record){k.key, TUNED_FASTER, {other, 1, 1}, {usual, 1, 2}, false});
   f->cache = "off";
   f->remarks = 0;
   const tuning t = tune_with_fragile_compiler(f, "wrong", 0);
@@ -573,8 +553,8 @@ static void only_wrong_schedules_are_lost(void **state) {
     for (size_t i = 0; i < 2; i++) {
       const char *usual = decisions_text(&f->arena, &k[i].usual),
                  *other = decisions_text(&f->arena, &k[i].other);
-      append_record(f,
-                    &(tuned_record){k[i].key, TUNED_FASTER, {other, 1, 1}, {usual, 1, 2}, false});
+      append_tuned_record(
+          f->tuned, &(tuned_record){k[i].key, TUNED_FASTER, {other, 1, 1}, {usual, 1, 2}, false});
     }
     f->remarks = 0;
     const tuning t = tune_with_fragile_compiler(f, "wrong", 0);

@@ -11,9 +11,8 @@
 #include "device/program/product.h"
 #include "ir/core/math_mode.h"
 #include "support/temporary.h"
-#include "support/tensor_check.h"
+#include "support/tuned_kernels.h"
 #include "tensor/context/context.h"
-#include "tensor/plan/plan_variant.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -85,11 +84,6 @@ static int tear_down(void **state) {
   return temporary_tear_down(&f->arena, f->above, f);
 }
 
-static void take_remark(void *user, tn_log_level level, const char *text) {
-  (void)text;
-  if (level == TN_LOG_WARNING) ((fixture *)user)->remarks++;
-}
-
 static void take_span(void *user, const tn_trace_span *span) {
   if (span->library && !strcmp(span->library, tested->name)) ((fixture *)user)->library_spans++;
 }
@@ -102,7 +96,7 @@ static tn_context *open_with(fixture *f, const char *vendor) {
   d.tuned = f->tuned;
   d.vendor = vendor;
   d.environment = false;
-  d.logger = (tn_logger){take_remark, f, NULL};
+  d.logger = (tn_logger){count_warning, &f->remarks, NULL};
   d.tracer = (tn_tracer){take_span, f, NULL};
   return tn_open(&d);
 }
@@ -189,14 +183,9 @@ typedef struct kernel_key {
 static void find_key(void *arg) {
   kernel_key *k = arg;
   diag *d = &k->f->diag;
-  plan_variant *v;
-  kernel_copies kernels = {.ir = ir_new(&mem_system, d, false)};
-  const int64_t no_facts = 0;
-  const variant_request r = {.form = &no_facts, .kernels = &kernels};
+  const kernel_copies kernels = plan_kernels(k->plan, d);
   const compile_options o = {.target = k->c->target, .math = (int)k->c->math};
   tn_product p;
-  if (plan_variant_build(k->plan, &r, d, &v)) diag_rethrow(d);
-  plan_variant_release(v);
   assert_int_equal(kernels.n, 1);
   if (compile_tuned_keys(&o, kernels.ir, kernels.at, 1, &k->f->arena, &k->key, d)) diag_rethrow(d);
   k->is_product = match_product(kernels.at[0], o.math, &p);
@@ -212,12 +201,10 @@ static kernel_key key_of(fixture *f, shape_kind kind) {
   return k;
 }
 
-static void keep_after(fixture *f, const char *key, const char *decisions, const char *other) {
-  tuned_store *s;
-  const tuned_record r = {key, TUNED_KEPT, {decisions, 1, 1}, {other, 1, 2}, false};
-  assert_true(tuned_store_open(&s, f->tuned, NULL, NULL, NULL, &mem_system));
-  assert_int_equal(tuned_store_append(s, &r, &f->diag), TN_OK);
-  tuned_store_close(s);
+static void keep_after(const fixture *f, const char *key, const char *decisions,
+                       const char *other) {
+  append_tuned_record(f->tuned,
+                      &(tuned_record){key, TUNED_KEPT, {decisions, 1, 1}, {other, 1, 2}, false});
 }
 
 static void keep(fixture *f, const char *key, const char *decisions) {
