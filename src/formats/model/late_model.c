@@ -1,6 +1,9 @@
-/* Imports a model's file for the values of a run's inputs, as constants, and makes the plan of the
-   graph. The file stays mapped for that; weights of the graphs are parts of it. */
+/* Imports a model's file for the values of a run's inputs, as constants, or for their sizes, and
+   makes the plan of the graph. The file stays mapped for that; weights of the graphs are parts of
+   it, and what is made of these, as packed ones, all plans share. */
 #include "formats/model/late_model.h"
+
+#include "tensor/plan/shared_constants.h"
 
 #include <string.h>
 
@@ -13,6 +16,7 @@ typedef struct late_model {
   size_t n_sizes;
   tn_variants variants;
   bool is_tunable, is_interpreted;
+  shared_constants *constants; /* of all plans */
 } late_model;
 
 /* The parts of a model for later imports, and its declared outputs. */
@@ -136,6 +140,7 @@ static tn_status build_plan(const late_model *l, const model_graph *g, int64_t f
   p.is_tunable = l->is_tunable;
   p.is_interpreted = l->is_interpreted;
   p.first_variant = first_variant;
+  p.constants = l->constants;
   return plan_build(l->context, &p, d, out);
 }
 
@@ -169,6 +174,7 @@ static tn_status make_plan(void *user, const tn_plan *late, const plan_value val
 static void release_late_model(void *user) {
   late_model *l = user;
   const mem *m = &l->context->mem;
+  shared_constants_release(l->constants);
   model_file_release(l->file);
   mem_free(m, l, sizeof *l);
 }
@@ -194,8 +200,13 @@ static void list_outputs(void *arg) {
 }
 
 static late_model *open_late_model(const tn_model *m) {
-  late_model *l = mem_calloc(&m->context->mem, 1, sizeof *l);
-  if (!l) return NULL;
+  const mem *from = &m->context->mem;
+  late_model *l = mem_calloc(from, 1, sizeof *l);
+  shared_constants *constants = l ? shared_constants_new(from) : NULL;
+  if (!constants) {
+    mem_free(from, l, sizeof *l);
+    return NULL;
+  }
   *l = (late_model){.context = m->context,
                     .file = m->data,
                     .name = m->name,
@@ -203,7 +214,8 @@ static late_model *open_late_model(const tn_model *m) {
                     .n_sizes = m->n_sizes,
                     .variants = m->variants,
                     .is_tunable = m->is_tunable,
-                    .is_interpreted = m->is_interpreted};
+                    .is_interpreted = m->is_interpreted,
+                    .constants = constants};
   atomic_fetch_add_explicit(&m->data->count, 1, memory_order_relaxed);
   return l;
 }

@@ -402,7 +402,9 @@ tn_status plan_build(tn_context *c, const plan_graph *g, diag *d, tn_plan **out)
   s = diag_catch(d, build_parts, &j);
   arena_free(&work);
   p->arena.diag = NULL;
-  if (s == TN_OK && !shared_constants_open(p)) s = diag_set(d, TN_ERR_MEMORY, "out of memory");
+  p->constants =
+      g->constants ? shared_constants_retain(g->constants) : shared_constants_new(&c->mem);
+  if (s == TN_OK && !p->constants) s = diag_set(d, TN_ERR_MEMORY, "out of memory");
   if (s != TN_OK && g->late) g->late->release(g->late->user);
   if (s == TN_OK && !g->is_uncompiled)
     s = g->late ? plan_values_open(p, g->late, d) : variant_table_open(p, d);
@@ -417,7 +419,7 @@ void plan_release(tn_plan *p) {
   if (!p || atomic_fetch_sub_explicit(&p->count, 1, memory_order_acq_rel) > 1) return;
   variant_table_close(p);
   plan_values_close(p);
-  shared_constants_close(p);
+  shared_constants_release(p->constants);
   for (size_t i = 0; i < p->n_states; i++) state_storage_release(p->states[i].storage);
   for (size_t i = 0; i < p->n_sources; i++)
     if (p->sources[i].storage) state_storage_release(p->sources[i].storage);

@@ -174,7 +174,8 @@ typedef struct plan_graph {
   tn_variants variants;
   bool is_tunable, is_interpreted;
   int64_t first_variant;
-  const plan_late *late; /* of a late plan, whose graph has inputs alone */
+  shared_constants *constants; /* of other plans of the file; NULL: the plan has its own */
+  const plan_late *late;       /* of a late plan, whose graph has inputs alone */
   plan_source (*source_of)(void *user, const node *buffer); /* may raise */
   void *user;
   executable_host host; /* passes to the plan */

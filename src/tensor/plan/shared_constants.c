@@ -7,17 +7,30 @@
 
 #include <string.h>
 
+/** The number of a BUFFER in keys: that of its weight, which all plans of the file have, or its own
+   in the plan. */
+static uint64_t number_of_buffer(const tn_plan *p, const node *n, bool *is_own) {
+  const void *weight = p->sources[n->ints[0]].weight;
+  if (weight) return (uint64_t)(uintptr_t)weight; /* even, as it is aligned */
+  *is_own = true;
+  return 2 * (uint64_t)n->ints[0] + 1;
+}
+
 str shared_constant_key(const tn_plan *p, arena *a, const node *value) {
   str bytes = str_new(a);
   graph_key key = {.to = &bytes};
   node_list order = topo_sort(a, &value, 1, NULL, NULL);
+  bool is_own = false;
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
     if (n->op == OP_BUFFER && (uint64_t)n->ints[0] >= p->n_sources)
       diag_raise(a->diag, TN_ERR_INTERNAL, "a constant is computed from another one");
-    graph_key_add(&key, n, n->op == OP_BUFFER ? (uint64_t)n->ints[0] : 0);
+    is_own |= n->op == OP_CUSTOM;
+    graph_key_add(&key, n, n->op == OP_BUFFER ? number_of_buffer(p, n, &is_own) : 0);
   }
   graph_key_add_root(&key, value);
+  if (is_own) str_add_bytes(&bytes, (const char *)&p->first_variant, sizeof p->first_variant);
+  str_add(&bytes, is_own ? "o" : "s");
   return bytes;
 }
 
@@ -64,14 +77,22 @@ void shared_constant_release(tn_plan *p, shared_constant *k) {
   if (is_last) free_constant(p, k);
 }
 
-shared_constants *shared_constants_open(tn_plan *p) {
-  shared_constants *c = p->constants = mem_calloc(&p->context->mem, 1, sizeof *c);
-  if (c) mutex_init(&c->lock);
+shared_constants *shared_constants_new(const mem *m) {
+  shared_constants *c = mem_calloc(m, 1, sizeof *c);
+  if (!c) return NULL;
+  atomic_init(&c->count, 1);
+  c->mem = m;
+  mutex_init(&c->lock);
   return c;
 }
 
-void shared_constants_close(tn_plan *p) {
-  if (!p->constants) return;
-  mutex_free(&p->constants->lock);
-  mem_free(&p->context->mem, p->constants, sizeof *p->constants);
+shared_constants *shared_constants_retain(shared_constants *c) {
+  atomic_fetch_add_explicit(&c->count, 1, memory_order_relaxed);
+  return c;
+}
+
+void shared_constants_release(shared_constants *c) {
+  if (!c || atomic_fetch_sub_explicit(&c->count, 1, memory_order_acq_rel) > 1) return;
+  mutex_free(&c->lock);
+  mem_free(c->mem, c, sizeof *c);
 }

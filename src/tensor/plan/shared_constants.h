@@ -1,5 +1,5 @@
-/* Constants that variants of a plan share: packed weights and the like, by the graph that computes
-   them. The plan finds a constant as long as a variant has it. */
+/* Constants that variants of a plan share, and the plans of a late plan: packed weights and the
+   like, by the graph that computes them. A plan finds a constant as long as a variant has it. */
 #ifndef TENON_TENSOR_PLAN_SHARED_CONSTANTS_H
 #define TENON_TENSOR_PLAN_SHARED_CONSTANTS_H
 
@@ -16,11 +16,14 @@ typedef struct shared_constant {
 } shared_constant;
 
 struct shared_constants {
+  atomic_size_t count; /* plans that have it, and what makes such plans */
+  const mem *mem;
   mutex lock; /* of the list, and of its counts */
   shared_constant *first;
 };
 
-/** The key of a constant's value, a graph over the plan's BUFFERs, in the arena. */
+/** The key of a constant's value, a graph over the plan's BUFFERs, in the arena. It is equal in
+   other plans that share the table where the value is computed of weights of the file alone. */
 str shared_constant_key(const tn_plan *p, arena *a, const node *value);
 
 /** The constant of a key, with a reference for the caller; NULL: there is none. Any thread. */
@@ -31,8 +34,9 @@ shared_constant *shared_constants_add(tn_plan *p, str key, tn_buffer *memory);
 
 void shared_constant_release(tn_plan *p, shared_constant *k);
 
-/** NULL without memory. */
-shared_constants *shared_constants_open(tn_plan *p);
-void shared_constants_close(tn_plan *p);
+/** A table; NULL without memory. */
+shared_constants *shared_constants_new(const mem *m);
+shared_constants *shared_constants_retain(shared_constants *c);
+void shared_constants_release(shared_constants *c); /* of NULL: no effect */
 
 #endif
