@@ -148,6 +148,13 @@ const char *sizes_text(builder *b, const sizes *shape) {
   return str_text(&s);
 }
 
+const char *sizes_text_of_ranks(builder *b, const sizes *shape) {
+  size_t named = b->named.of_shapes.n;
+  const char *text = sizes_text(b, shape);
+  b->named.of_shapes.n = named;
+  return text;
+}
+
 /** True if a size reads as one number or name beside others. */
 static bool is_plain(const char *size) { return !strpbrk(size, " */%"); }
 

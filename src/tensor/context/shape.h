@@ -19,6 +19,9 @@ sizes sizes_of(const node *x);
 /** "2x3xn", for messages; "scalar" for rank 0. In the builder's arena. */
 const char *sizes_text(builder *b, const sizes *s);
 
+/** As sizes_text, for a refusal of ranks, which no sizes would avoid: names none of them. */
+const char *sizes_text_of_ranks(builder *b, const sizes *s);
+
 /** A size as text, for messages: "n", "n/2 + 1". Deep or long expressions are cut short with "…".
    In the builder's arena, which lists the size among those that a refusal names. */
 const char *size_text(builder *b, const node *n);

@@ -44,7 +44,7 @@ static void check_shapes(builder *b, conv *c) {
   if (x.rank < 3 || x.rank > 2 + MAX_SPATIAL_AXES || w.rank != x.rank)
     diag_raise(b->diag, TN_ERR_SHAPE,
                "x has shape %s and w has shape %s; both must have the same rank, 3, 4 or 5",
-               sizes_text(b, &x), sizes_text(b, &w));
+               sizes_text_of_ranks(b, &x), sizes_text_of_ranks(b, &w));
   c->n = x.rank - 2;
   for (size_t i = 0; i < c->n; i++) {
     const node *k = w.at[2 + i];

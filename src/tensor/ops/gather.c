@@ -70,13 +70,15 @@ static void check_gather_nd(builder *b, const node *x, const node *index, size_t
   bool matches = depth && node_is_const(depth) && batch < index->rank && batch <= x->rank &&
                  node_int(depth) <= (int64_t)(x->rank - batch);
   for (size_t i = 0; matches && i < batch; i++) matches = index->dims[i] == x->dims[i];
+  size_t axes = batch <= x->rank ? x->rank - batch : 0;
+  bool is_deep = !depth || depth->lo > (int64_t)axes || batch >= index->rank;
   if (!matches)
     diag_raise(
         b->diag, TN_ERR_SHAPE,
         "the index has shape %s and x has shape %s; after %zu equal batch axes, the last axis "
         "of the index must have a coordinate for each of at most %zu axes",
-        sizes_text(b, &index_shape), sizes_text(b, &shape), batch,
-        batch <= x->rank ? x->rank - batch : 0);
+        is_deep ? sizes_text_of_ranks(b, &index_shape) : sizes_text(b, &index_shape),
+        is_deep ? sizes_text_of_ranks(b, &shape) : sizes_text(b, &shape), batch, axes);
 }
 
 const node *node_index_coordinate(builder *b, const node *index, size_t k, const node *size,

@@ -53,7 +53,7 @@ static pool pool_of(builder *b, const node *x, const tn_pool_desc *desc) {
   if (!desc) desc = &init;
   if (s.rank < 3 || s.rank > 2 + MAX_SPATIAL_AXES)
     diag_raise(b->diag, TN_ERR_SHAPE, "x has shape %s; its rank must be 3, 4 or 5",
-               sizes_text(b, &s));
+               sizes_text_of_ranks(b, &s));
   pool p = {.n = s.rank - 2, .count_pads = desc->count_include_pad};
   for (size_t i = 0; i < p.n; i++) {
     pool_axis *a = &p.at[i];
@@ -193,7 +193,8 @@ static tn_axes spatial_axes(builder *b, const node *x) {
   tn_axes axes = {0};
   sizes s = sizes_of(x);
   if (s.rank < 2 || s.rank > TN_MAX_RANK)
-    diag_raise(b->diag, TN_ERR_SHAPE, "x has shape %s; it must be (N, C, …)", sizes_text(b, &s));
+    diag_raise(b->diag, TN_ERR_SHAPE, "x has shape %s; it must be (N, C, …)",
+               sizes_text_of_ranks(b, &s));
   for (size_t i = 2; i < s.rank; i++) axes.axis[axes.count++] = (int32_t)i;
   return axes;
 }

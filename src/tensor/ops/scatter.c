@@ -79,10 +79,12 @@ value build_scatter_nd(builder *b, value x, value index, value updates, op o) {
   const node *k = i->rank ? i->dims[i->rank - 1] : NULL, *one = ix_const(b->ir, 1);
   if (!k || !node_is_const(k) || node_int(k) > n->rank) {
     sizes index_shape = sizes_of(i), shape = sizes_of(n);
+    bool is_open = k && !node_is_const(k);
     diag_raise(b->diag, TN_ERR_SHAPE,
                "the index has shape %s and x has shape %s; the last axis of the index must have a "
                "coordinate for each of at most %u axes of x",
-               sizes_text(b, &index_shape), sizes_text(b, &shape), (unsigned)n->rank);
+               is_open ? sizes_text(b, &index_shape) : sizes_text_of_ranks(b, &index_shape),
+               sizes_text_of_ranks(b, &shape), (unsigned)n->rank);
   }
   size_t depth = (size_t)node_int(k), lead = i->rank - 1u;
   sizes s = sizes_of(n), wanted = sizes_remove(sizes_of(i), lead);

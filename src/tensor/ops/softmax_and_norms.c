@@ -124,7 +124,8 @@ value build_rms_norm(builder *b, value x, value weight, int64_t axis, double eps
 static void check_channels_first(builder *b, const node *x) {
   sizes s = sizes_of(x);
   if (x->rank < 2)
-    diag_raise(b->diag, TN_ERR_SHAPE, "x has shape %s; it must be (N, C, …)", sizes_text(b, &s));
+    diag_raise(b->diag, TN_ERR_SHAPE, "x has shape %s; it must be (N, C, …)",
+               sizes_text_of_ranks(b, &s));
 }
 
 /** A vector (C) as (C, 1, …), which broadcasts to x; NULL stays. */

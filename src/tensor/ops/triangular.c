@@ -10,7 +10,7 @@ static value triangle(builder *b, value x, const node *k, bool lower) {
   sizes s = sizes_of(n);
   if (n->rank < 2)
     diag_raise(b->diag, TN_ERR_SHAPE, "x has shape %s; its rank must be 2 or more",
-               sizes_text(b, &s));
+               sizes_text_of_ranks(b, &s));
   const node *row = ex_iota(b, DT_I64, &s, s.rank - 2);
   const node *column = ex_iota(b, DT_I64, &s, s.rank - 1);
   if (!size_equals(k, 0)) row = ex_binary(b, OP_ADD, row, ex_fill(b, ex_size(b, k, DT_I64), &s));
