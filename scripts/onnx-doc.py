@@ -60,7 +60,7 @@ so in all versions, or in those that are named.
   vectors where runtimes disagree about the scores, and probabilities of an SVMClassifier. A
   ZipMap's sequence of maps is the matrix of their values: a row for each map, a column for each key,
   in the order of the node's `classlabels`.
-- The length of a DFT or an STFT that varies, or has a prime factor above 4096; a Det of matrices
+- The length of a DFT or an STFT that the model computes, or that has a prime factor above 4096; a Det of matrices
   larger than 32.
 - Scan of version 8 with lengths of sequences that it scans backward: ONNX does not say from where.
 - If whose condition the model computes, with results of two types or ranks, or that are sequences or
@@ -96,6 +96,15 @@ model is no part of an expression (`tn_model_apply`).
 
 Where an output is a sequence, such inputs are given when the model is loaded, by `values` of
 `tn_model_desc`.
+
+## Sizes that are known at each run
+
+Sizes that the file leaves open stay so in what is compiled, where each node can be expressed for all of
+them. Where one cannot, as an `auto_pad` with a stride, a Split into equal parts, a Resize by a fraction, a
+Reshape of n into (n/2, 2), or an operand of n rows that is added to one of m, the model is compiled for
+each set of sizes that a run first has, and eight are kept; `tenon inspect` names the node. A run whose
+sizes do not fit fails with the node's name. Sizes that are fixed, or equated, with `sizes` of
+`tn_model_desc` (`--size`) avoid that.
 
 ## Sequences and optional values
 

@@ -142,10 +142,12 @@ typedef struct tn_model_desc {
     use ("Models" in docs/library.md). On failure *model is NULL and tn_message
     names the file and the node: TN_ERR_IO where a file cannot be read; TN_ERR_FORMAT where it is
     malformed; TN_ERR_UNSUPPORTED with a list of what is not supported; TN_ERR_SHAPE or TN_ERR_DTYPE
-    where nodes do not fit together for all sizes that the inputs allow; TN_ERR_ARGUMENT where
+    where nodes fit together for no sizes that the inputs allow; TN_ERR_ARGUMENT where
     `sizes` names no size of the inputs, or contradicts the file or itself. Where the elements of
     inputs decide on shapes, as a Reshape's, nodes are checked by the first run with these values,
-    which is compiled for them alone; runs fail as loading does then. */
+    which is compiled for them alone; runs fail as loading does then. So are the nodes of a model
+    that fit together for some sizes alone (tn_model_exact_sizes), unless a bound in `sizes` mends
+    that. */
 TN_API tn_status tn_model_load(tn_context *context, const char *path, const tn_model_desc *desc,
                                tn_model **model);
 
@@ -193,8 +195,14 @@ TN_API tn_status tn_model_port(const tn_model *model, tn_port_kind kind, size_t 
 /** Returns how many tensors an output has that is a sequence or an optional value: those of a
     sequence "y" are the ports "y[0]" … "y[n - 1]", and a present optional tensor "y" is a port of
     that name, as is a tensor: 1. -1: an optional value is absent, there is no such output, or
-    elements of inputs decide on the model. Any thread. */
+    elements or sizes of inputs decide on the model. Any thread. */
 TN_API int64_t tn_model_length(const tn_model *model, const char *output);
+
+/** Returns why no size of a model's inputs can stay open: the first node that fits together for
+   some sizes alone, and its reason. Each run's sizes are then compiled when a run first has them,
+   and eight sets of them are kept. NULL: sizes can be open, or there are none. Lives as long as the
+    model. Any thread. */
+TN_API const char *tn_model_exact_sizes(const tn_model *model);
 
 /** Sets *number to the number of a string of `bytes` bytes, for inputs of strings: ports with
     is_string take tensors of i64 with such numbers, and give them. Equal strings have the same one,

@@ -565,6 +565,42 @@ static void inputs_decide_on_shapes(void **state) {
 
 /* Memory and lifetime. */
 
+/** Sizes that are known exactly at each run: the model says why, and cannot be applied. */
+static void sizes_may_be_known_exactly(void **state) {
+  tn_context *c = *state;
+  static bytes halves;
+  halves_model(&halves);
+  tn_model *m;
+  check_ok(c, tn_model_load_bytes(c, halves.at, halves.n, NULL, &m));
+  check_text(tn_model_exact_sizes(m), "Reshape node 'y': shape n has n elements");
+  assert_null(tn_model_exact_sizes(NULL));
+  tn_port p = TN_PORT_INIT;
+  assert_int_equal(tn_model_port(m, TN_PORT_INPUT, 0, &p), TN_OK);
+  assert_true(p.min[0] == 0 && p.max[0] == TN_MODEL_SIZE_MAX && !p.is_deciding);
+  assert_int_equal(tn_model_port(m, TN_PORT_OUTPUT, 0, &p), TN_OK);
+  assert_string_equal(p.sizes[0], "half");
+  assert_true(p.type.shape.rank == 2 && p.type.shape.size[1] == 2);
+  tn_contractions k = TN_CONTRACTIONS_INIT;
+  assert_int_equal(tn_model_contractions(m, (tn_shape[]){tn_shape(4)}, 1, &k), TN_ERR_UNSUPPORTED);
+  check_text(tn_message(c), "the sizes of inputs decide");
+  tn_tensor *x = tn_full(c, tn_shape(4), TN_F32, 1), *y;
+  tn_model_apply(m, &x, 1, &y, 1);
+  assert_int_equal(tn_realize(c, &y, 1), TN_ERR_UNSUPPORTED);
+  check_text(tn_message(c), "unless the sizes of its inputs are fixed");
+  tn_model_free(m);
+  tn_model_size size = TN_MODEL_SIZE_INIT;
+  size.name = "n";
+  size.min = size.max = 4;
+  tn_model_desc fixed = TN_MODEL_DESC_INIT;
+  fixed.sizes = &size;
+  fixed.n_sizes = 1;
+  check_ok(c, tn_model_load_bytes(c, halves.at, halves.n, &fixed, &m));
+  assert_null(tn_model_exact_sizes(m));
+  tn_model_apply(m, &x, 1, &y, 1);
+  check_ok(c, tn_realize(c, &y, 1));
+  tn_model_free(m);
+}
+
 static void memory_is_flat(void **state) {
   enum { RUNS = 2000 };
   tn_binding *b = bound(*state, loaded(*state));
@@ -908,7 +944,8 @@ static void parts_that_are_none_are_refused(void **state) {
   const tn_model_value constant = {"weight", {TN_F32, tn_shape(4, 3)}},
                        other = {"nothing", {TN_F32, tn_shape(4, 3)}},
                        unnamed = {NULL, {TN_F32, tn_shape(4, 3)}},
-                       rank = {"sum", {TN_F32, {-1, {0}}}}, small = {"sum", {TN_F32, tn_shape(5)}};
+                       rank = {"sum", {TN_F32, {-1, {0}}}},
+                       small = {"product", {TN_F32, tn_shape(5)}};
   const struct {
     const char **outputs;
     size_t n_outputs;
@@ -924,7 +961,7 @@ static void parts_that_are_none_are_refused(void **state) {
       {y, 1, &other, TN_ERR_ARGUMENT, "the graph has no value 'nothing' to be an input"},
       {y, 1, &unnamed, TN_ERR_ARGUMENT, "the name of an input is NULL"},
       {y, 1, &rank, TN_ERR_ARGUMENT, "input 'sum' has rank -1"},
-      {y, 1, &small, TN_ERR_SHAPE, "Reshape node 'y'"},
+      {y, 1, &small, TN_ERR_SHAPE, "Add node 'sum': shapes 5 and 3 do not broadcast"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     tn_model_desc d = TN_MODEL_DESC_INIT;
@@ -960,6 +997,7 @@ int main(void) {
       TEST(failures_name_the_values_that_decide),
       TEST(attributes_are_weights_of_late_plans),
       TEST(inputs_decide_on_shapes),
+      TEST(sizes_may_be_known_exactly),
       TEST(memory_is_flat),
       TEST(bindings_outlive_models),
       TEST(applied_models_are_expressions),

@@ -61,8 +61,9 @@ static const float input[ROWS][LAYER_IN] = {{1, 2, 3, 4}, {-1, 0, 5, 2}};
 typedef struct workload {
   const char *path;
   const bytes *file;
-  const bytes *late; /* a model whose shapes inputs decide on */
-  bool computes;     /* the device computes, so results are compared */
+  const bytes *late;  /* a model whose shapes inputs decide on */
+  const bytes *exact; /* a model whose sizes are known exactly at each run */
+  bool computes;      /* the device computes, so results are compared */
 } workload;
 
 static void check_result(const workload *w, const float got[ROWS][LAYER_OUT]) {
@@ -144,18 +145,31 @@ static tn_status run_reshape(tn_context *c, const workload *w, tn_binding *b, in
   return s;
 }
 
-/** Runs a model whose shapes inputs decide on, with two shapes. */
-static tn_status reshape(tn_context *c, const workload *w) {
+static tn_status run_halves(tn_context *c, const workload *w, tn_binding *b, int64_t rows) {
+  float got[8] = {0};
+  (void)c;
+  tn_binding_input(b, "x", tn_shape(2 * rows), TN_F32, input, (size_t)rows * 2 * sizeof(float));
+  tn_status s = tn_binding_run(b);
+  if (s == TN_OK) s = tn_binding_read(b, "y", TN_F32, got, (size_t)rows * 2 * sizeof(float));
+  if (s != TN_OK) assert_true(*tn_binding_message(b));
+  for (size_t i = 0; i < (size_t)rows * 2 && w->computes && s == TN_OK; i++)
+    assert_true(got[i] == (&input[0][0])[i]);
+  return s;
+}
+
+/** Runs a model with a late plan, for two sets of values or sizes. */
+static tn_status run_late(tn_context *c, const workload *w, const bytes *from) {
   tn_model *m;
   tn_binding *b;
-  tn_status s = tn_model_load_bytes(c, w->late->at, w->late->n, NULL, &m);
+  tn_status s = tn_model_load_bytes(c, from->at, from->n, NULL, &m);
   if (s == TN_OK) s = tn_model_bind(m, &b);
   if (s != TN_OK) {
     assert_true(*tn_message(c));
     tn_model_free(m);
     return s;
   }
-  for (int64_t rows = 2; rows <= 4 && s == TN_OK; rows += 2) s = run_reshape(c, w, b, rows);
+  for (int64_t rows = 2; rows <= 4 && s == TN_OK; rows += 2)
+    s = from == w->late ? run_reshape(c, w, b, rows) : run_halves(c, w, b, rows);
   tn_model_free(m);
   tn_binding_free(b);
   return s;
@@ -172,7 +186,8 @@ static tn_status work(tn_context *c, const workload *w) {
     if (s == TN_OK && from_file) s = apply_and_read(c, w, m);
     tn_model_free(m);
   }
-  if (s == TN_OK) s = reshape(c, w);
+  if (s == TN_OK) s = run_late(c, w, w->late);
+  if (s == TN_OK) s = run_late(c, w, w->exact);
   if (s == TN_OK) s = vary_and_read(c, w);
   ended = tn_scope_end(c);
   return s == TN_OK ? ended : s;
@@ -237,12 +252,13 @@ static void fail_at_every(const workload *w, const char *device, size_t step, bo
 /* Tests. */
 
 static char path[] = "/tmp/tenon-faults-XXXXXX";
-static bytes file, late_file;
+static bytes file, late_file, exact_file;
 
 static int write_file(void **state) {
   (void)state;
   layer_model(&file);
   reshape_model(&late_file);
+  halves_model(&exact_file);
   int fd = mkstemp(path);
   if (fd < 0) return -1;
   bool written = write(fd, file.at, file.n) == (ssize_t)file.n;
@@ -256,12 +272,13 @@ static int remove_file(void **state) {
 
 static void every_allocation_fails(void **state) {
   (void)state;
-  fail_at_every(&(workload){path, &file, &late_file, false}, "NULL", IS_SLOW ? 7 : 1, true);
+  fail_at_every(&(workload){path, &file, &late_file, &exact_file, false}, "NULL", IS_SLOW ? 7 : 1,
+                true);
 }
 
 static void allocations_fail_where_kernels_are_compiled(void **state) {
   (void)state;
-  const workload w = {path, &file, &late_file, true};
+  const workload w = {path, &file, &late_file, &exact_file, true};
   size_t attempts = getenv("TENON_LONG") ? 1000 : 12;
   fail_at_every(&w, NULL, 1 + calls_of(&w, NULL) / attempts, true);
 }

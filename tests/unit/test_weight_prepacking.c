@@ -281,6 +281,55 @@ static void variants_share_weights(void **state) {
   check_ok(c, tn_close(c));
 }
 
+/** The layer of rows that are cut into pairs: their number is known exactly at each run. */
+static void pairs_file(bytes *to) {
+  bytes graph = {.n = 0};
+  put_layer(&graph);
+  put_weight(&graph, "zero", ONNX_TYPE_I64, 1, (int64_t[]){1}, (int64_t[]){0}, 8);
+  put_weight(&graph, "one", ONNX_TYPE_I64, 1, (int64_t[]){1}, (int64_t[]){1}, 8);
+  put_weight(&graph, "two", ONNX_TYPE_I64, 1, (int64_t[]){1}, (int64_t[]){2}, 8);
+  put_weight(&graph, "eight", ONNX_TYPE_I64, 1, (int64_t[]){1}, (int64_t[]){8}, 8);
+  put_node(&graph, "Shape", (const char *[]){"x", NULL}, "shape", NULL, 0);
+  put_node(&graph, "Slice", (const char *[]){"shape", "zero", "one", NULL}, "rows", NULL, 0);
+  put_node(&graph, "Div", (const char *[]){"rows", "two", NULL}, "half", NULL, 0);
+  put_node(&graph, "Concat", (const char *[]){"half", "two", "eight", NULL}, "to", "axis", 0);
+  put_node(&graph, "Reshape", (const char *[]){"y", "to", NULL}, "pairs", NULL, 0);
+  put_port(&graph, 12, "pairs", ONNX_TYPE_F32, (const char *[]){"half", "2", "8", NULL});
+  to->n = 0;
+  put_model(to, "pairs", &graph, 18);
+}
+
+/** A prepared weight exists once for all plans of a late plan, which outlive the model. */
+static void late_plans_share_weights(void **state) {
+  fixture *f = *state;
+  static bytes file;
+  pairs_file(&file);
+  tn_open_desc d = desc_of(f);
+  tn_context *c = tn_open(&d);
+  tn_model *m;
+  tn_binding *b, *other;
+  check_ok(c, tn_model_load_bytes(c, file.at, file.n, NULL, &m));
+  assert_non_null(tn_model_exact_sizes(m));
+  check_ok(c, tn_model_bind(m, &b));
+  check_ok(c, tn_model_bind(m, &other));
+  run_rows(b, 4);
+  size_t n = count_constants(b, 1);
+  assert_true(n > 0);
+  const tn_buffer *memory = b->plan->constants->first->memory;
+  tn_model_free(m); /* the binding imports on */
+  run_rows(b, 6);
+  run_rows(other, 4);
+  assert_int_equal(count_constants(b, 2), n);
+  assert_true(b->plan->constants->first->memory == memory);
+  assert_int_equal(run_layer(b), TN_OK);
+  for (size_t rows = 2; rows <= 16; rows += 2) run_rows(b, rows);
+  run_rows(other, 2);
+  assert_int_equal(count_constants(b, MOST_EXACT_VARIANTS), n);
+  tn_binding_free(b);
+  tn_binding_free(other);
+  check_ok(c, tn_close(c));
+}
+
 /* Large weights in external data: each layer reads its input shifted by one. */
 
 enum { LAYERS = 36, WIDE = 768, LAYER_BYTES = WIDE * WIDE * 4 };
@@ -450,13 +499,10 @@ static void without_memory_for_them_weights_are_not_prepared(void **state) {
 int main(void) {
   setenv("TENON_LLVM", "off", 1); /* its memory is not that of loading */
   const struct CMUnitTest tests[] = {
-      WITH(weights_come_from_anywhere),
-      WITH(progress_is_told_once),
-      WITH(memory_may_run_out_anywhere),
-      WITH(variants_share_weights),
-      WITH(loading_takes_little_more_than_runs),
-      WITH(tied_weights_are_one),
-      WITH(without_memory_for_them_weights_are_not_prepared),
+      WITH(weights_come_from_anywhere),  WITH(progress_is_told_once),
+      WITH(memory_may_run_out_anywhere), WITH(variants_share_weights),
+      WITH(late_plans_share_weights),    WITH(loading_takes_little_more_than_runs),
+      WITH(tied_weights_are_one),        WITH(without_memory_for_them_weights_are_not_prepared),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

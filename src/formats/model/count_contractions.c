@@ -155,8 +155,8 @@ static tn_status count(const tn_model *m, const tn_shape shapes[], size_t n, tn_
     return diag_set(d, TN_ERR_ARGUMENT, "%.400s has %zu inputs, but the call has %zu shapes",
                     m->data->title, m->graph.n_inputs, shapes ? n : 0);
   if (m->graph.is_late)
-    return diag_set(d, TN_ERR_UNSUPPORTED, "%.400s: the values of inputs decide on the shapes",
-                    m->data->title);
+    return diag_set(d, TN_ERR_UNSUPPORTED, "%.400s: the %s of inputs decide on the shapes",
+                    m->data->title, m->graph.exact_reason ? "sizes" : "values");
   counting k = {.model = m,
                 .shapes = shapes,
                 .ir = ir_new(&m->context->mem, d, false),

@@ -234,6 +234,7 @@ tn_status late_model_make_plan(tn_model *m, diag *d, tn_plan **out) {
                             .n_outputs = j.declared->n,
                             .deciding = m->graph.deciding,
                             .most_elements = ONNX_ELEMENTS_MAX,
+                            .of_sizes = m->graph.exact_reason,
                             .make = make_plan,
                             .release = release_late_model,
                             .user = l};

@@ -1,5 +1,5 @@
-/* Models whose graph depends on elements of inputs: their plan is late (tensor/plan/plan_values.h),
-   and each run's values import the file again. */
+/* Models whose graph depends on elements of inputs, or fits no open sizes: their plan is late
+   (tensor/plan/plan_values.h), and each run's values or sizes import the file again. */
 #ifndef TENON_FORMATS_MODEL_LATE_MODEL_H
 #define TENON_FORMATS_MODEL_LATE_MODEL_H
 

@@ -51,6 +51,7 @@ static tn_status import_graph_of(tn_model *m, const tn_model_desc *desc) {
                            .copies_weights = desc->copy,
                            .sizes = desc->sizes,
                            .n_sizes = desc->n_sizes,
+                           .may_be_exact = true,
                            .leaves_out_sequences = desc->n_outputs,
                            .stop = stop_after(m->context->options.compile_seconds),
                            .problems = &desc->problems,
@@ -237,6 +238,8 @@ const char *tn_model_string(const tn_model *m, int64_t number, size_t *bytes) {
   return m ? string_table_get(m->data->strings, number, bytes) : NULL;
 }
 
+const char *tn_model_exact_sizes(const tn_model *m) { return m ? m->graph.exact_reason : NULL; }
+
 /* Models as operations. */
 
 static bool is_same_size(const node *port, const node *x) {
@@ -313,6 +316,12 @@ static void apply_model(builder *b, const value in[], size_t n, const void *opti
                         size_t n_out) {
   const tn_model *m = options;
   model_apply a = {.b = b, .m = m};
+  if (m->graph.exact_reason)
+    diag_raise(
+        b->diag, TN_ERR_UNSUPPORTED,
+        "%.400s cannot be part of an expression unless the sizes of its inputs are fixed when "
+        "it is loaded (tn_model_desc.sizes): %.1000s",
+        m->data->title, m->graph.exact_reason);
   if (m->graph.is_late)
     diag_raise(
         b->diag, TN_ERR_UNSUPPORTED,

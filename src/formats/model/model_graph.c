@@ -16,8 +16,9 @@ typedef struct model_import {
   arena work;
   ir *ir; /* of the importer */
   struct import importer;
-  VEC(model_buffer) made; /* by number of a BUFFER in the importer's ir */
-  const node **nodes;     /* inputs, outputs, then labelled nodes, in the importer's ir */
+  VEC(model_buffer) made;      /* by number of a BUFFER in the importer's ir */
+  const node **nodes;          /* inputs, outputs, then labelled nodes, in the importer's ir */
+  const importer_sizes *tried; /* the failure is with these sizes too; NULL: with open ones */
 } model_import;
 
 /* Graph inputs and weights. */
@@ -291,6 +292,7 @@ static void find_problems(void *arg) {
   model_import *j = arg;
   import *im = arena_calloc(&j->work, 1, sizeof *im);
   init_importer(j, im);
+  if (j->tried) im->given_sizes = j->tried;
   import_find_problems(im, j->request->file->onnx);
   for (size_t i = 0; i < im->problems.n; i++) {
     const importer_problem *p = &im->problems.at[i];
@@ -330,14 +332,107 @@ static void refuse_late_lists(model_import *j) {
                  outputs->at[i].name, j->importer.deciding.at[0]);
 }
 
-/** Keeps the inputs alone where nodes depend on their values. */
+/* Sizes that cannot be open. */
+
+/** An import of the graph with a number for all sizes that vary. */
+typedef struct trial_import {
+  model_import *j;
+  int64_t number;
+  importer_sizes *sizes;
+  import *importer;
+  tn_failure failure; /* TN_OK also where values of inputs are lacking */
+} trial_import;
+
+/** The sizes of an input, with the number for those that vary, or the nearest that is allowed. */
+static const int64_t *trial_sizes(const trial_import *t, const node *input) {
+  int64_t *sizes = arena_alloc(&t->j->work, (input->rank + 1) * sizeof *sizes);
+  for (size_t k = 0; k < input->rank; k++) {
+    const node *size = input->dims[k];
+    sizes[k] = t->number < size->lo ? size->lo : t->number > size->hi ? size->hi : t->number;
+  }
+  return sizes;
+}
+
+static void import_trial(void *arg) {
+  trial_import *t = arg;
+  model_import *j = t->j;
+  const import *open = &j->importer;
+  t->sizes = arena_calloc(&j->work, open->inputs.n + 1, sizeof *t->sizes);
+  for (size_t i = 0; i < open->inputs.n; i++) {
+    const importer_port *p = &open->inputs.at[i];
+    t->sizes[i] = (importer_sizes){p->port->name, trial_sizes(t, p->node)};
+  }
+  init_importer(j, t->importer);
+  t->importer->given_sizes = t->sizes;
+  import_graph(t->importer, j->request->file->onnx);
+}
+
+static trial_import try_number(model_import *j, int64_t number) {
+  trial_import t = {j, number, NULL, arena_calloc(&j->work, 1, sizeof(import)), {0}};
+  tn_status s = diag_catch(j->d, import_trial, &t);
+  if (stops_work(s)) diag_rethrow(j->d);
+  if (s != TN_OK && !importer_lacks_values(t.importer)) t.failure = j->d->failure;
+  diag_clear(j->d);
+  return t;
+}
+
+static bool have_equal_sizes(const trial_import *x, const trial_import *y) {
+  const import *open = &x->j->importer;
+  bool are_equal = true;
+  for (size_t i = 0; i < open->inputs.n; i++)
+    for (size_t k = 0; k < open->inputs.at[i].node->rank; k++)
+      are_equal &= x->sizes[i].size[k] == y->sizes[i].size[k];
+  return are_equal;
+}
+
+/** True if a node fails alike with different sizes, which are not the cause then: it is not
+    supported, or the failure names none. */
+static bool fail_alike(const trial_import *x, const trial_import *y) {
+  const tn_failure *a = &x->failure, *b = &y->failure;
+  return a->status != TN_OK && a->status == b->status && !have_equal_sizes(x, y) &&
+         x->importer->failed == y->importer->failed &&
+         (a->status == TN_ERR_UNSUPPORTED || !strcmp(a->text, b->text));
+}
+
+static bool has_lists(const model_import *j) {
+  const onnx_values *outputs = &j->request->file->onnx->graph->outputs;
+  bool has = false;
+  for (size_t i = 0; i < outputs->n; i++) has |= outputs->at[i].type.kind > ONNX_TYPE_TENSOR;
+  return has;
+}
+
+/** True if the graph could not be imported because sizes vary, and may be for those of a run: it is
+    tried with two numbers. Otherwise the failure becomes the one that stays. */
+static bool waits_for_sizes(model_import *j) {
+  enum { SMALL = 2, LARGER = 64 };
+  const tn_failure open = j->d->failure;
+  if (!j->request->may_be_exact || !j->importer.asks_exact_sizes || has_lists(j)) return false;
+  diag_clear(j->d);
+  const trial_import small = try_number(j, SMALL);
+  bool is_wrong = small.failure.status != TN_OK;
+  if (is_wrong) {
+    const trial_import larger = try_number(j, LARGER);
+    is_wrong = fail_alike(&small, &larger);
+  }
+  bool is_of_open_sizes = !is_wrong || small.importer->failed == j->importer.failed;
+  if (!is_of_open_sizes) j->tried = small.sizes;
+  j->d->failure = is_of_open_sizes ? open : small.failure;
+  return !is_wrong;
+}
+
+/** Keeps the inputs alone where nodes depend on their values or sizes. */
 static void settle_late(model_import *j) {
-  if (!importer_lacks_values(&j->importer)) {
+  bool lacks_values = importer_lacks_values(&j->importer);
+  if (!lacks_values && !waits_for_sizes(j)) {
     tell_problems(j);
     diag_rethrow(j->d);
   }
+  if (!lacks_values) j->g->exact_reason = arena_printf(j->g->arena, "%s", j->d->text);
   diag_clear(j->d);
-  refuse_late_lists(j);
+  if (lacks_values)
+    refuse_late_lists(j);
+  else
+    import_inputs(&j->importer);
   j->importer.outputs.n = j->importer.lists.n = 0;
   j->g->is_late = true;
 }

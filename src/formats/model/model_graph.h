@@ -58,8 +58,9 @@ typedef struct model_graph {
   host_steps *host;     /* NULL: there are none */
   importer_list *lists; /* outputs that are sequences or absent */
   size_t n_lists;
-  bool is_late;   /* elements of inputs decide on nodes: the graph has no outputs */
+  bool is_late;   /* elements or sizes of inputs decide on nodes: the graph has no outputs */
   bool *deciding; /* by input: its elements do */
+  const char *exact_reason; /* the sizes of all inputs decide: why they cannot be open; else NULL */
 } model_graph;
 
 /** An import of a model's file. */
@@ -74,14 +75,16 @@ typedef struct model_graph_request {
   size_t n_values;
   const importer_sizes *input_sizes; /* of a run; NULL: open */
   stop_condition stop;
+  bool may_be_exact;                 /* where nodes fit no open sizes, the graph may be late */
   bool leaves_out_sequences;         /* among outputs */
   const tn_model_problems *problems; /* told of a failure's problems; NULL: nobody is */
   bool is_told;                      /* the caller says itself how sizes are constrained */
   bool blames_sizes;                 /* set: constraints may avoid the failure */
 } model_graph_request;
 
-/** Imports the graph, or its inputs where nodes depend on elements of inputs that have no value: it
-   is late then. `d` outlives it. On failure the graph is to be freed all the same. */
+/** Imports the graph, or its inputs where nodes depend on elements of inputs that have no value, or
+    fit together for some sizes alone: it is late then. `d` outlives it. On failure the graph is to
+   be freed all the same. */
 tn_status model_graph_import(model_graph *g, model_graph_request *request, diag *d);
 
 /** Frees the ir and releases the weights; the arena is the caller's. */

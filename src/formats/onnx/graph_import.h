@@ -86,6 +86,10 @@ void importer_reset_queries(import *m);
     errors, those that the message names. False if there are none. */
 bool importer_suggest_sizes(import *m, const onnx_node *n);
 
+/** Notes what a failure at a node owes to varying sizes, and appends advice. One that a bound would
+    avoid, or that no size within the bounds avoids, does not ask for the sizes of a run. */
+void importer_blame_sizes(import *m, const onnx_node *n);
+
 /* import_graph.c */
 
 /** Forgets all but the weights, which are for each import of the file. */

@@ -117,12 +117,21 @@ void import_graph(import *m, const onnx_model *model) {
   graph_import k = {.m = m};
   diag *d = m->b.diag;
   if (import_with_needed_sizes(&k) == TN_OK) return;
-  if (k.node && (d->status == TN_ERR_SHAPE || d->status == TN_ERR_UNSUPPORTED))
-    m->blames_sizes = importer_suggest_sizes(m, k.node);
+  if (k.node) importer_blame_sizes(m, k.node);
+  m->failed = k.node;
   if (k.input && d->status != TN_ERR_MEMORY) diag_prefix(d, "input '%.200s'", k.input->name);
   if (k.node && d->status != TN_ERR_MEMORY)
     diag_prefix(d, "%.100s node '%.200s'", k.node->op_type, onnx_node_name(k.node));
   if (d->status == TN_ERR_ARGUMENT)
     d->status = TN_ERR_FORMAT; /* an argument error of an operation */
   diag_rethrow(d);
+}
+
+void import_inputs(import *m) {
+  graph_import k = {.m = m};
+  importer_reset(m);
+  input_sizes_forget_bounds(m);
+  m->separates_names = input_sizes_share_names(m);
+  input_sizes_read(m);
+  importer_add_graph_inputs(&k);
 }

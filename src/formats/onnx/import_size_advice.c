@@ -38,7 +38,7 @@ bool importer_suggest_sizes(import *m, const onnx_node *n) {
   arena *a = m->b.arena;
   str list = str_new(a);
   size_t count = 0;
-  if (suggest_bound(m)) return true;
+  if ((m->has_bound = suggest_bound(m))) return true;
   bool is_shape = m->b.diag->status == TN_ERR_SHAPE;
   if (is_shape) add_input_sizes(m, n);
   node_list all = topo_sort(a, m->sizes_used.at, m->sizes_used.n, NULL, NULL);
@@ -54,4 +54,12 @@ bool importer_suggest_sizes(import *m, const onnx_node *n) {
   diag_set(m->b.diag, m->b.diag->status, "%.1500s (%s var%s; fix, bound or equate sizes%s)",
            m->b.diag->text, str_text(&list), count > 1 ? "y" : "ies", place_of_sizes(m));
   return true;
+}
+
+void importer_blame_sizes(import *m, const onnx_node *n) {
+  tn_status s = m->b.diag->status;
+  const node *needed = m->b.needed;
+  if (s != TN_ERR_SHAPE && s != TN_ERR_UNSUPPORTED) return;
+  m->blames_sizes = importer_suggest_sizes(m, n);
+  m->asks_exact_sizes = m->blames_sizes && !m->has_bound && !(needed && needed->hi < 0);
 }

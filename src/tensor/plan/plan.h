@@ -144,6 +144,7 @@ typedef struct plan_late {
   size_t n_outputs;
   const bool *deciding; /* by input: its value is needed */
   size_t most_elements; /* of a value */
+  bool of_sizes;        /* every plan is for the sizes of all inputs */
   /* Makes the plan for the values of inputs, whose ports are those of the late plan, and with
      `of_sizes` for their sizes as well. Where it needs more values it sets these in `deciding`, and
      *out to NULL. Any thread. */

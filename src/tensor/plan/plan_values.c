@@ -186,9 +186,9 @@ static tn_status make_plan(tn_plan *p, const plan_value values[], bool *of_sizes
   *out = NULL;
   if (!deciding) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   int64_t first = k->n_made++ * NUMBERS_OF_PLAN;
-  *of_sizes = false;
-  tn_status s = k->late.make(k->late.user, p, values, false, first, deciding, d, out);
-  if (s != TN_OK && !stops_work(s)) {
+  *of_sizes = k->late.of_sizes;
+  tn_status s = k->late.make(k->late.user, p, values, *of_sizes, first, deciding, d, out);
+  if (s != TN_OK && !*of_sizes && !stops_work(s)) {
     diag_clear(d);
     *of_sizes = true;
     s = k->late.make(k->late.user, p, values, true, first, deciding, d, out);
@@ -255,6 +255,7 @@ tn_status plan_values_open(tn_plan *p, const plan_late *late, diag *d) {
   }
   p->values = k;
   k->late = (plan_late){.most_elements = late->most_elements,
+                        .of_sizes = late->of_sizes,
                         .make = late->make,
                         .release = late->release,
                         .user = late->user};

@@ -23,11 +23,7 @@ from tenon import Library, Refused
 STEADY = 1  # of tn_variants: nothing is compiled in the background
 
 # A part of the message, and the reason.
-FAILING = {
-    "diffusion.old": ("sizes must be equal", "open sizes that have to be even: the run's own are"),
-    "diffusion.new": ("sizes must be equal", "as above"),
-    "graph.old": ("cannot expand", "two open sizes that a run's own relate"),
-}
+FAILING = {}
 
 
 def sets(recorded):

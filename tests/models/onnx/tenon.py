@@ -91,6 +91,7 @@ class Library(Tenon):
         self.declare("model_bind", [p, p])
         self.declare("model_port", [p, ctypes.c_int, size, p])
         self.declare("model_length", [p, text], ctypes.c_int64)
+        self.declare("model_exact_sizes", [p], text)
         self.declare("model_string_number", [p, text, size, p])
         self.declare("model_string", [p, ctypes.c_int64, p], p)
         self.declare("binding_input", [p, text, Shape, ctypes.c_int, p, size])
@@ -179,6 +180,11 @@ class Model:
     def length(self, output):
         """Returns tn_model_length."""
         return self.lib.tn_model_length(self.handle, output.encode())
+
+    def exact_sizes(self):
+        """Returns tn_model_exact_sizes as text; None: sizes can be open."""
+        reason = self.lib.tn_model_exact_sizes(self.handle)
+        return reason and reason.decode()
 
     def bounds(self):
         """Returns {name: (min, max)} of the sizes of inputs."""

@@ -371,9 +371,6 @@ REFUSED = {
     "parts that do not add up": (
         model(node("Split", "x p", "y z", axis=1), weights=[("p", np.array([1, 2]))]), "ERR_SHAPE",
         ["'the Split'", "4"]),
-    "parts of an axis that varies": (
-        model(node("Split", "x", "y z", num_outputs=2)), "ERR_UNSUPPORTED",
-        ["'the Split'", "'n' varies", "tn_model_desc.sizes"]),
     "an index of floats": (
         model(node("Gather", "x x", "y")), "ERR_DTYPE", ["'the Gather'", "f32"]),
     "places of too many axes": (
@@ -444,17 +441,9 @@ REFUSED = {
     "a window larger than its axis": (
         model(node("MaxPool", "x", "y", kernel_shape=[7]), inputs=ports(("x", FLOAT, [1, 1, 5]))),
         "ERR_SHAPE", ["'the MaxPool'", "a window of 7 is larger than its padded axis, of size 5"]),
-    "a result of a stride and an axis that varies": (
-        model(node("MaxPool", "x", "y", kernel_shape=[2], strides=[2], auto_pad="SAME_UPPER"),
-              inputs=ports(("x", FLOAT, [1, 1, "h"]))),
-        "ERR_UNSUPPORTED", ["'the MaxPool'", "auto_pad is not supported", "'h' varies"]),
     "numbers by a step of 0": (
         model(node("Range", "a a a", "y"), weights=[("a", np.array(0))]), "ERR_FORMAT",
         ["'the Range'", "the step is 0"]),
-    "an axis that varies times a fraction": (
-        model(node("Resize", "x r s", "y"), weights=[
-            ("r", np.zeros(0, np.float32)), ("s", np.array([1.5, 1], np.float32))]),
-        "ERR_UNSUPPORTED", ["'the Resize'", "cannot be scaled by 1.5", "'n' varies"]),
     "pads larger than the window": (
         model(node("MaxPool", "x", "y", kernel_shape=[2], pads=[2, 0]),
               inputs=ports(("x", FLOAT, [1, 1, 5]))),

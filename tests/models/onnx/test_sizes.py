@@ -45,6 +45,14 @@ def model(nodes, inputs, weights=None, opset=18):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
+def branch(text, attributes=None):
+    """Makes the graph of an If's branch, of one node."""
+    left, output = text.split(" -> ")
+    op, *names = left.split()
+    return helper.make_graph([helper.make_node(op, names, [output], **(attributes or {}))], output,
+                             [], [helper.make_tensor_value_info(output, FLOAT, None)])
+
+
 def session_of(m):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
@@ -206,7 +214,8 @@ MISFITS = {
         ["input 'n' has 3 dimensions"]),
 }
 
-REFUSED = {
+# label: (nodes, inputs, weights, status of runs that are refused, words of the reason)
+EXACT = {
     "squeezed, whatever is 1": (
         ["Squeeze x -> y"], {"x": ["a", "b", "c"]}, {}, "ERR_UNSUPPORTED",
         ["Squeeze", "'node 0'", "axis 0", "size a", "axes", "'a' varies"]),
@@ -263,6 +272,30 @@ REFUSED = {
     "axes that are computed": (
         ["Shape x -> s", "ReduceSum x s -> y"], {"x": ["n"]}, {}, "ERR_UNSUPPORTED",
         ["'s'", "'n' varies"]),
+    "two parts of an axis": (
+        [("Concat x row -> t", {"axis": 0}), ("Split t -> y z", {"num_outputs": 2})],
+        {"x": ["n", 3]}, {"row": np.ones((1, 3), np.float32)}, "ERR_UNSUPPORTED",
+        ["Split", "'n' varies"]),
+    "scaled by a fraction": (
+        ["Resize x none half -> y"], {"x": ["n", 2]},
+        {"none": np.zeros(0, np.float32), "half": np.array([1.5, 1], np.float32)},
+        "ERR_UNSUPPORTED", ["Resize", "cannot be scaled by 1.5", "'n' varies"]),
+    "a pool's pads that depend on a size": (
+        [("MaxPool x -> y", {"kernel_shape": [2], "strides": [2], "auto_pad": "SAME_UPPER"})],
+        {"x": [1, 1, "h"]}, {}, "ERR_UNSUPPORTED",
+        ["MaxPool", "auto_pad is not supported", "'h' varies"]),
+    "a branch of another rank": (
+        ["Shape x -> s", "Slice s 0 1 -> n", "Squeeze n -> k", "Equal k 1 -> c",
+         ("If c -> y", {"then_branch": branch("ReduceSum x -> t", {"keepdims": 0}),
+                        "else_branch": branch("Neg x -> e")})],
+        {"x": ["n", 3]}, {"0": [0], "1": [1]}, "ERR_SHAPE",
+        ["If", "output 0 has shape scalar in one branch and nx3", "'n' varies"]),
+    "a branch for one size": (
+        ["Shape x -> s", "Slice s 0 1 -> n", "Squeeze n -> k", "Less k 2 -> c",
+         ("If c -> y", {"then_branch": branch("MatMul w x -> t"),
+                        "else_branch": branch("Neg x -> e")})],
+        {"x": ["n", 3]}, {"0": [0], "1": [1], "2": [2], "w": np.ones((4, 1), np.float32)},
+        "ERR_SHAPE", ["If", "MatMul", "1 is not n", "'n' varies"]),
 }
 
 
@@ -301,10 +334,100 @@ def refuses(library, label, m, known, status, words, others=()):
 
 
 def check_refusals(library):
-    for label, (nodes, inputs, weights, status, words) in REFUSED.items():
-        refuses(library, label, model(nodes, inputs, weights), (), status, words + WAY_OUT)
     for label, (nodes, inputs, weights, status, words) in MISFITS.items():
         refuses(library, label, model(nodes, inputs, weights), (), status, words, WAY_OUT)
+
+
+def check_exact(library):
+    """Checks models that fit together at some sizes only: each run has its own."""
+    for label, (nodes, inputs, weights, status, words) in EXACT.items():
+        m = model(nodes, inputs, weights)
+        loaded = library.load(m.SerializeToString())
+        reason = loaded.exact_sizes() or ""
+        missing = [w for w in words + WAY_OUT if w not in reason]
+        check(f"{label}: the reason", not missing, f"lacks {missing}: {reason}")
+        named = {n: [d or f"{n}:{i}" for i, d in enumerate(s)] for n, s in inputs.items()}
+        # ONNX Runtime joins an empty operand with others of any size
+        runs = compare(library, label, m, named, sizes=(*SIZES, 3) if "c" in named["x"] else SIZES,
+                       zeros=not label.startswith("joined"))
+        check(f"{label}: {runs} runs", runs > 0)
+        loaded.free()
+
+
+def check_exact_runs(library):
+    """Checks that sizes known at each run are compiled once each, and refused by name."""
+    halves = model(["Shape x -> s", "Div s 2 -> h", ("Concat h 2 -> to", {"axis": 0}),
+                    "Reshape x to -> y"], {"x": ["n"]}, BOUND)
+    loaded = library.load(halves.SerializeToString())
+    binding, seen = loaded.bind(), {}
+    for n in (4, 6, 4, 8, 6, 4):
+        y = binding.run({"x": feed((n,))})["y"]
+        check(f"halves of {n}", same(y, feed((n,)).reshape(-1, 2)), y)
+        number = library.lib.tn_binding_variant(binding.handle)
+        check(f"variant of {n}", seen.setdefault(n, number) == number, f"{seen}, {number}")
+    check("a variant for each size", len(set(seen.values())) == 3, f"{seen}")
+    for n in (7, 4):
+        try:
+            binding.run({"x": feed((n,))})
+            check(f"halves of {n}", n == 4)
+        except Refused as e:
+            words = ["the model", "Reshape node 'node 3'", "7 elements"]
+            check(f"halves of {n}", n == 7 and e.status == "ERR_SHAPE" and
+                  not [w for w in words if w not in e.message], e)
+    loaded.free()
+    check("halves once the model is freed", binding.run({"x": feed((10,))})["y"].shape == (5, 2))
+    binding.free()
+    fixed = library.load(halves.SerializeToString(), [("n", 6)])
+    check("a size that is said", fixed.exact_sizes() is None and
+          fixed.run({"x": feed((6,))})["y"].shape == (3, 2))
+    fixed.free()
+    bounded = library.load(halves.SerializeToString(), [("n", (2, 4))])
+    check("sizes in bounds", bounded.exact_sizes() is not None and
+          bounded.run({"x": feed((4,))})["y"].shape == (2, 2))
+    check("a size out of bounds", result(bounded.run, {"x": feed((6,))}) is None)
+    bounded.free()
+    open_size = library.load(model(["Neg x -> y"], {"x": ["n"]}).SerializeToString())
+    check("sizes that stay open", open_size.exact_sizes() is None)
+    open_size.free()
+
+
+def check_exact_names(library):
+    """Checks that sizes of one name may differ where they are known at each run."""
+    nodes = ["Shape x -> s", "Div s 2 -> h", ("Concat h 2 -> to", {"axis": 0}), "Reshape x to -> a",
+             ("Concat a z -> y", {"axis": 0})]
+    inputs = {"x": ["n"], "z": ["n", 2]}
+    m = model(nodes, inputs, BOUND)
+    session, loaded = session_of(m), library.load(m.SerializeToString())
+    for n, k in ((4, 4), (4, 3), (2, 6)):
+        given = {"x": feed((n,)), "z": feed((k, 2))}
+        y = result(lambda: loaded.run(given)["y"])
+        check(f"sizes {n} and {k} of one name", y is not None and
+              same(y, session.run(["y"], given)[0]), y)
+    loaded.free()
+
+
+# Failures that no sizes cure, of graphs with sizes that vary.
+INCURABLE = {
+    "a type that does not fit": (
+        [("Squeeze x -> s"), ("Cast s -> i", {"to": TensorProto.INT64}), "Add s i -> y"],
+        {"x": ["a", "b"]}, "ERR_DTYPE", ["'node 2'", "i64"]),
+    "an attribute that is not supported": (
+        [("Squeeze x -> s", {"nonsense": 1}), "Neg s -> y"], {"x": ["a", "b"]}, "ERR_UNSUPPORTED",
+        ["'node 0'", "nonsense"]),
+    "inner sizes of the file, later": (
+        ["Squeeze x -> s", "MatMul w w -> y"], {"x": ["a", "b"]}, "ERR_SHAPE", ["'node 1'", "5 is not 4"]),
+    "an attribute that is not supported, later": (
+        ["Squeeze x -> s", ("Neg s -> y", {"nonsense": 1})], {"x": ["a", "b"]}, "ERR_UNSUPPORTED",
+        ["'node 1'", "nonsense"]),
+    "inner sizes of the file": (["MatMul x w -> y"], {"x": ["n", 3]}, "ERR_SHAPE", ["3 is not 4"]),
+    "too few axes": (["GlobalAveragePool x -> y"], {"x": ["n"]}, "ERR_SHAPE", ["x has shape n"]),
+}
+
+
+def check_incurable(library):
+    for label, (nodes, inputs, status, words) in INCURABLE.items():
+        m = model(nodes, inputs, {"w": np.ones((4, 5), np.float32)})
+        refuses(library, label, m, (), status, words)
 
 
 def parts(*slices):
@@ -491,6 +614,10 @@ def main(build):
     library = Library(build)
     check_rows(library)
     check_refusals(library)
+    check_exact(library)
+    check_exact_runs(library)
+    check_exact_names(library)
+    check_incurable(library)
     check_zeros(library)
     check_names(library)
     check_known(library)

@@ -193,4 +193,18 @@ static inline void reshape_model(bytes *file) {
   put_model(file, "reshape", &graph, 13);
 }
 
+/** Makes the model y = x in rows of two, whose number is half of x's elements: sizes are known
+   exactly at each run. */
+static inline void halves_model(bytes *file) {
+  bytes graph = {.n = 0};
+  put_weight(&graph, "two", ONNX_TYPE_I64, 1, (int64_t[]){1}, (int64_t[]){2}, 8);
+  put_node(&graph, "Shape", (const char *[]){"x", NULL}, "shape", NULL, 0);
+  put_node(&graph, "Div", (const char *[]){"shape", "two", NULL}, "half", NULL, 0);
+  put_node(&graph, "Concat", (const char *[]){"half", "two", NULL}, "to", "axis", 0);
+  put_node(&graph, "Reshape", (const char *[]){"x", "to", NULL}, "y", NULL, 0);
+  put_port(&graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"n", NULL});
+  put_port(&graph, 12, "y", ONNX_TYPE_F32, (const char *[]){"half", "2", NULL});
+  put_model(file, "halves", &graph, 18);
+}
+
 #endif

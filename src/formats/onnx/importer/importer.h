@@ -96,6 +96,9 @@ typedef struct import {
   bool leaves_out_sequences;  /* among outputs, and values that were not built */
   bool is_told;               /* the caller says itself how sizes are constrained */
   bool blames_sizes;          /* size constraints may avoid the failure */
+  bool has_bound;             /* one bound of a size would avoid it */
+  bool asks_exact_sizes;      /* an import with the sizes of a run may succeed */
+  const onnx_node *failed;    /* the node of the failure; NULL: there is none */
 } import;
 
 /** The value of a name, and its origin. */
@@ -127,6 +130,10 @@ bool importer_lacks_values(const import *m);
    unsupported operators and versions at once; TN_ERR_FORMAT, SHAPE or DTYPE with the node's name;
    TN_ERR_ARGUMENT for a size constraint that names no size or contradicts the file. */
 void import_graph(import *m, const onnx_model *model);
+
+/** Imports the inputs alone, after import_graph has failed; sizes of one name may differ, and
+   bounds are the caller's. */
+void import_inputs(import *m);
 
 /** Copies a variable of the import to `g`, with the bounds that hold when the model runs: operators
     may have excluded 0. */
@@ -333,6 +340,10 @@ void onnx_require_nonzero(onnx_call *c, const node *var);
     to fix the size. */
 _Noreturn void onnx_fail_varying_size(onnx_call *c, const node *size, const char *format, ...)
     BASE_PRINTF(3, 4);
+
+/** Notes the varying sizes that an input's elements are computed of as those at fault for a
+   failure, if these depend on nothing else that only a run knows. */
+void onnx_blame_sizes_of_input(onnx_call *c, size_t input);
 
 /** Raises; the importer prefixes the message with the node's operator and name. */
 _Noreturn void onnx_fail(const onnx_call *c, tn_status s, const char *format, ...)

@@ -30,6 +30,22 @@ void onnx_fail_varying_size(onnx_call *c, const node *size, const char *format, 
 
 builder *onnx_builder(onnx_call *c) { return &c->m->b; }
 
+void onnx_blame_sizes_of_input(onnx_call *c, size_t input) {
+  import *m = c->m;
+  node_list order = topo_sort(m->b.arena, &c->inputs[input].node, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    bool is_weight = n->op == OP_BUFFER && map_has(&m->weights, n);
+    if (n->op == OP_CARRY || n->op == OP_CUSTOM || (n->op == OP_BUFFER && !is_weight)) return;
+  }
+  m->b.needed = NULL;
+  for (size_t i = 0; i < order.n; i++) {
+    if (order.at[i]->op != OP_VAR) continue;
+    vec_push(m->b.arena, &m->sizes_used, order.at[i]);
+    vec_push(m->b.arena, &m->b.named.single, order.at[i]);
+  }
+}
+
 bool onnx_has_input(const onnx_call *c, size_t input) {
   return input < c->n_inputs && c->inputs[input].node;
 }

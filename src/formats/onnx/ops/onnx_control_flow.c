@@ -382,10 +382,30 @@ static void import_both(onnx_call *c, const node *condition) {
   }
 }
 
+/** An If of which both branches are imported. */
+typedef struct open_branches {
+  onnx_call *c;
+  const node *condition;
+} open_branches;
+
+static void import_open(void *arg) {
+  const open_branches *j = arg;
+  import_both(j->c, j->condition);
+}
+
+/** Imports both branches; of a failure the sizes are to blame if they alone decide on the branch.
+ */
+static void import_either(onnx_call *c, const node *condition) {
+  open_branches j = {c, condition};
+  if (diag_catch(onnx_builder(c)->diag, import_open, &j) == TN_OK) return;
+  onnx_blame_sizes_of_input(c, 0);
+  diag_rethrow(onnx_builder(c)->diag);
+}
+
 void onnx_If(onnx_call *c) {
   const node *condition = onnx_condition(c, 0);
   if (condition && node_is_const(condition))
     import_branch(c, node_int(condition) ? "then_branch" : "else_branch", c->outputs);
   else
-    import_both(c, condition);
+    import_either(c, condition);
 }
