@@ -1114,6 +1114,44 @@ class Inspect(Case):
         self.assertIn("\nfacts      n (x:0), elements of s\nvariants   one for each set of elements",
                       tenon("inspect", path).stdout)
 
+    def halved(self):
+        """y = x as rows of two: its sizes are known exactly at each run."""
+        two = helper.make_tensor("two", TensorProto.INT64, [1], [2])
+        nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Div", ["s", "two"], ["h"]),
+                 helper.make_node("Concat", ["h", "two"], ["to"], axis=0),
+                 helper.make_node("Reshape", ["x", "to"], ["y"], "halving")]
+        return model(self.file("halved.onnx"), nodes, [value("x", TensorProto.FLOAT, ["n"])],
+                     [value("y", TensorProto.FLOAT, ["h", 2])], initializer=[two])
+
+    def test_sizes_that_cannot_be_open_are_told(self):
+        path, because = self.halved(), "sizes are known exactly at each run, because of Reshape node 'halving'"
+        text = tenon("inspect", path).stdout
+        self.assertIn("\nvariants   one for each set of sizes, which is compiled when", text)
+        self.assertIn(f"\n           {because}: shape n has n elements", text)
+        self.assertIn("\nsupported  yes\n", text)
+        told = json.loads(tenon("inspect", path, "--json").stdout)
+        self.assertEqual((told["variants"], told["problems"]), ("sizes", []))
+        self.assertIn("'n' varies", told["exact_sizes"])
+        self.assertIsNone(json.loads(tenon("inspect", path, "--json", "--size=n=4").stdout)["exact_sizes"])
+        failed = tenon("run", path, status=1).stderr
+        self.assertIn("the sizes of the model are known exactly at each run; tenon inspect shows why", failed)
+        self.assertIn(f"{path}: Reshape node 'halving': shape 1 has 1 elements", failed)
+        self.assertIn("--size NAME=SPEC fixes", failed.splitlines()[-1])
+        told = json.loads(tenon("run", path, "--json", "--input=x=8").stdout)
+        self.assertEqual(told["outputs"][0]["shape"], [4, 2])
+        data = self.file("x.npy")
+        np.save(data, np.arange(6, dtype=np.float32))
+        told = json.loads(tenon("run", path, "--json", f"--input=x={data}", "--size=n=2..9").stdout)
+        self.assertEqual(told["outputs"][0]["shape"], [3, 2])
+        even = model(self.file("even.onnx"), [helper.make_node("MatMul", ["x", "x"], ["y"], "squaring")],
+                     [value("x", TensorProto.FLOAT, ["a", "b"])], [value("y", TensorProto.FLOAT, None)])
+        page = self.file("page.html")
+        tenon("explain", even, "-o", page)
+        self.assertIn("Sizes are known exactly at each run, because of MatMul node &#39;squaring&#39;",
+                      page.read_text().replace("'", "&#39;"))
+        self.assertIn("\nsizes are known exactly at each run, because of MatMul node 'squaring'",
+                      tenon("explain", even).stdout)
+
     def test_operators_of_nested_graphs_count(self):
         inner = helper.make_graph([helper.make_node("Tanh", ["x"], ["z"])], "inner", [],
                                   [value("z", TensorProto.FLOAT, [3])])
@@ -1335,12 +1373,14 @@ class Check(Case):
 
 class Sizes(Case):
     def differing(self):
-        """Makes a model that is consistent only where n and m are equal."""
+        """Makes a model that is consistent only where n and m are equal, or one is 1."""
         return self.binary(b=("m", 3))
 
     def test_models_are_loaded_with_the_sizes_that_are_given(self):
         path = self.differing()
-        self.assertIn("'node'", tenon("run", path, status=1).stderr)
+        self.assertIn("known exactly at each run; tenon inspect", tenon("run", path).stderr)
+        self.assertIn("Sub node 'node': shapes 2x3 and 3x3",
+                      tenon("run", path, "--size=n=2..", "--size=m=3..", status=1).stderr)
         for sizes, shape in ((("n=4", "m=4"), [4, 3]), (("n=m",), [1, 3]), (("m=n",), [1, 3]),
                              (("n=m", "m=5"), [5, 3]), (("n=m", "n=2..8"), [2, 3]),
                              (("a:0=b:0", "b:0=7"), [7, 3]), (("n=0..8", "m=n"), [1, 3]),
@@ -1425,8 +1465,9 @@ class Sizes(Case):
 
     def test_inspect_shows_them(self):
         path = self.differing()
-        done = tenon("inspect", path, status=1)
+        done = tenon("inspect", path)
         self.assertIn("f32 [m, 3]", done.stdout)
+        self.assertIn("known exactly at each run, because of Sub node 'node'", done.stdout)
         for sizes, shape in ((("n=4", "m=4"), [4, 3]), (("n=m",), ["m", 3])):
             told = json.loads(tenon("inspect", path, "--json",
                                     *[f"--size={size}" for size in sizes]).stdout)
@@ -1492,14 +1533,16 @@ class Sizes(Case):
                 given = [x if x.startswith("--") else f"--input={x}" for x in args]
                 self.assertIn(f"error: {says}\n", tenon(verb, path, *given, status=1).stderr)
         self.misuse("run", path, "--input=c=4x3", says='the model has no input "c"')
-        for given in ("a=4x3", "a=ones"):
-            said = tenon("run", path, f"--input={given}", status=1).stderr
-            self.assertIn("'m' var", said)
-            self.assertEqual(said.count("--size NAME=SPEC fixes"), 1)
+        for given, shape in (("a=4x3", [4, 3]), ("a=ones", [1, 3])):
+            done = tenon("run", path, f"--input={given}", "--json")
+            self.assertIn("default to m = 1", done.stderr)
+            self.assertEqual(json.loads(done.stdout)["outputs"][0]["shape"], shape)
+        for given, hints in (("a=4x3", 0), ("a=ones", 1)):  # n is given, or may be another one
+            said = tenon("run", path, f"--input={given}", "--size=n=2..", "--size=m=3",
+                         status=1).stderr
+            self.assertRegex(said, "Sub node 'node': shapes [24]x3 and 3x3 do not broadcast")
+            self.assertEqual(said.count("--size NAME=SPEC fixes"), hints)
             self.assertNotIn("--size", said.split("error: ")[1].splitlines()[0])
-        said = tenon("inspect", path, status=1)
-        self.assertIn("not loaded", said.stdout)
-        self.assertIn("--size NAME=SPEC fixes", said.stderr)
 
     def test_sizes_are_named_where_they_may_be_why(self):
         product = [helper.make_node("MatMul", ["x", "w"], ["y"], name="node")]

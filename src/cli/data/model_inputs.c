@@ -569,6 +569,21 @@ static void explain_sizes(command *c, const tn_model_desc *desc, const known_inp
   }
 }
 
+/** Hints at constraints of sizes: of a failure to load, or of a run whose sizes are known exactly.
+ */
+static void advise(command *c, const tn_model_desc *desc, const tn_model *m) {
+  *desc->about_sizes |= tn_model_exact_sizes(m) != NULL;
+  load_model_advise(c, desc);
+}
+
+/** Tells that a model's sizes cannot be open. */
+static void note_exact_sizes(command *c, const tn_model *m, const tn_model_desc *desc) {
+  if (tn_model_exact_sizes(m))
+    command_print_note(
+        c, "the sizes of the model are known exactly at each run; tenon inspect shows why%s",
+        desc->variants == TN_VARIANTS_AUTO ? "" : "; --variants has no effect");
+}
+
 tn_status model_inputs_load_sized(command *c, tn_model_desc *desc, const option_list *entries,
                                   tn_model **m) {
   tn_status s = load_model(c, desc, NULL, m);
@@ -576,12 +591,16 @@ tn_status model_inputs_load_sized(command *c, tn_model_desc *desc, const option_
     s = load_model(c, desc, NULL, m);
   known_inputs inputs = {0};
   model_sizes sizes = {0};
-  if (s == TN_ERR_SHAPE || s == TN_ERR_UNSUPPORTED) inputs = find_known_inputs(c, entries);
+  bool needs_sizes = s == TN_OK && tn_model_exact_sizes(*m);
+  if (s == TN_ERR_SHAPE || s == TN_ERR_UNSUPPORTED || needs_sizes)
+    inputs = find_known_inputs(c, entries);
   for (size_t i = 0; i < inputs.n; i++) add_sizes(c, &inputs.at[i], &sizes);
   if (!inputs.n || !strcmp(c->operand, "-")) {
-    load_model_advise(c, desc);
+    advise(c, desc, *m);
+    note_exact_sizes(c, *m, desc);
     return s;
   }
+  if (s == TN_OK) tn_model_free(*m);
   for (size_t i = 0; i < desc->n_sizes; i++) vec_push(&c->arena, &sizes, desc->sizes[i]);
   tn_model_desc known = *desc;
   known.sizes = sizes.at;
@@ -589,7 +608,7 @@ tn_status model_inputs_load_sized(command *c, tn_model_desc *desc, const option_
   s = tn_model_load(c->context, c->operand, &known, m);
   if (s == TN_ERR_ARGUMENT || s == TN_ERR_SHAPE) explain_sizes(c, desc, &inputs, s);
   if (s == TN_ERR_ARGUMENT) command_usage_error(c, "--input: %s", tn_message(c->context));
-  load_model_advise(c, desc);
+  advise(c, desc, *m);
   if (s == TN_OK)
     command_print_note(
         c, "the model is loaded only for the sizes of the given inputs; tenon inspect shows why%s",

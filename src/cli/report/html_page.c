@@ -41,7 +41,8 @@ static const char style[] =
     "svg .heat{fill:var(--heat);stroke:none}svg text{fill:var(--fg)}\n"
     "svg .small{font-size:11px}.edges path{fill:none;stroke:var(--dim)}\n";
 
-static void add_head(str *s, const profile *p, const graph_lines *graphs, const char *sizes) {
+static void add_head(str *s, const profile *p, const graph_lines *graphs, const char *sizes,
+                     const char *exact) {
   const tn_context_info *used = &p->used;
   arena *a = s->arena;
   str_add(s, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -64,6 +65,11 @@ static void add_head(str *s, const profile *p, const graph_lines *graphs, const 
   if (*sizes) {
     str_add(s, " Sizes that vary: ");
     html_escape(s, sizes);
+    str_add(s, ".");
+  }
+  if (exact) {
+    str_add(s, " Sizes are known exactly at each run, because of ");
+    html_escape(s, exact);
     str_add(s, ".");
   }
   str_add(s, "</p>\n");
@@ -180,9 +186,9 @@ static const char script[] =
     "addEventListener('hashchange',show);show();\n</script>\n";
 
 str html_page_make(const profile *p, const explained_plan *x, const graph_lines *graphs,
-                   const char *sizes) {
+                   const char *sizes, const char *exact) {
   str s = str_new(&p->c->arena);
-  add_head(&s, p, graphs, sizes);
+  add_head(&s, p, graphs, sizes, exact);
   add_table(&s, p);
   str_add(&s, "<h2>Graph</h2>\n<div class=\"wide\">");
   svg_step_graph_add(&s, p, x);

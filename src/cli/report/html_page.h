@@ -7,9 +7,9 @@
 #include "cli/measure/graph_lines.h"
 #include "cli/measure/step_profile.h"
 
-/** Creates the page. `sizes` lists the values of varying sizes; "": none. In the command's arena.
- */
+/** Creates the page. `sizes` lists the values of varying sizes; "": none. `exact`: why these cannot
+   be open, or NULL. In the command's arena. */
 str html_page_make(const profile *p, const explained_plan *x, const graph_lines *graphs,
-                   const char *sizes);
+                   const char *sizes, const char *exact);
 
 #endif

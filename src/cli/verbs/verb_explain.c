@@ -128,7 +128,7 @@ static void print_kernel(const explanation *e, int64_t number) {
   fputs(text_escape_keep_newlines(a, str_text(&all)), stdout);
 }
 
-static void print_steps(const explanation *e) {
+static void print_steps(const explanation *e, const char *exact) {
   size_t places = 0, copies = 0;
   for (size_t i = 0; i < e->plan.steps.n; i++) {
     places += e->plan.steps.at[i].n_places;
@@ -138,6 +138,9 @@ static void print_steps(const explanation *e) {
   if (places) printf("%s written into larger arrays\n", text_count(&e->c->arena, places, "piece"));
   if (copies) printf("%s copied into larger arrays\n", text_count(&e->c->arena, copies, "piece"));
   for (size_t i = 0; i < e->graphs.lines.n; i++) puts(e->graphs.lines.at[i]);
+  if (exact)
+    printf("sizes are known exactly at each run, because of %s\n",
+           text_escape(&e->c->arena, exact));
   for (size_t i = 0; i < e->plan.steps.n; i++) {
     str step = str_new(&e->c->arena);
     add_step(&step, e, i);
@@ -152,10 +155,10 @@ static void add_output(file_set *f, const char *file) {
   file_conflicts_add_target(f, "output", file);
 }
 
-static void write_page(const explanation *e, const char *sizes) {
+static void write_page(const explanation *e, const char *sizes, const char *exact) {
   command *c = e->c;
   const char *file = ((const explain_options *)c->options)->output;
-  str page = html_page_make(&e->profile, &e->plan, &e->graphs, sizes);
+  str page = html_page_make(&e->profile, &e->plan, &e->graphs, sizes, exact);
   if (file_write(file, str_text(&page), page.n, &c->diag)) diag_rethrow(&c->diag);
   command_print_note(c, "wrote the page to %s", file);
 }
@@ -198,9 +201,9 @@ static int act(command *c) {
   profile_steps(&e.profile, b);
   e.graphs = graph_lines_find(c, b);
   if (o->output)
-    write_page(&e, model_inputs_sizes_text(c, &in, m));
+    write_page(&e, model_inputs_sizes_text(c, &in, m), tn_model_exact_sizes(m));
   else
-    print_steps(&e);
+    print_steps(&e, tn_model_exact_sizes(m));
   return EXIT_DONE;
 }
 

@@ -69,6 +69,7 @@ typedef struct inspection {
   inspected_ports inputs, outputs;
   VEC(size_bounds) varying; /* sizes of the inputs */
   VEC(fact) facts;
+  const char *exact_reason;      /* why sizes cannot be open; NULL: they can */
   VEC(const char *) unsupported; /* operators */
   VEC(problem) problems;
   bool is_told; /* a failure to load is among the problems */
@@ -281,6 +282,7 @@ static void check_by_loading(inspection *x) {
     correct_ports(x, m, TN_PORT_OUTPUT, &x->outputs);
     list_varying_sizes(x, m);
     list_facts(x, m);
+    x->exact_reason = copy_text(&c->arena, tn_model_exact_sizes(m));
   }
   if (s == TN_OK && o->memory) measure_memory(x, m);
   for (size_t i = 0; x->is_partial && i < x->unsupported.n; i++)
@@ -364,10 +366,14 @@ static void print_facts(inspection *x) {
   bool is_late = n && !x->facts.at[n - 1].is_size;
   if (!x->problems.n && !x->is_partial)
     printf("variants   %s\n",
-           !n ? "one"
-           : is_late
-               ? "one for each set of elements, which is compiled when a run first has it"
+           !n        ? "one"
+           : is_late ? "one for each set of elements, which is compiled when a run first has it"
+           : x->exact_reason
+               ? "one for each set of sizes, which is compiled when a run first has it"
                : "one for the sizes of the first run, then others with those open that change");
+  if (x->exact_reason)
+    printf("           sizes are known exactly at each run, because of %s\n",
+           text_escape(a, x->exact_reason));
 }
 
 static void print_opsets(inspection *x) {
@@ -544,6 +550,7 @@ static void print_json(inspection *x) {
       "unsupported", unsupported, "problems", json_problems(x), "checked",
       x->is_partial ? "operators" : "all");
   if (x->has_memory) json_object_set_new(all, "memory", json_memory(&x->memory));
+  json_object_set_new(all, "exact_sizes", text_json(a, x->exact_reason));
   text_json_print(a, all);
 }
 
@@ -596,7 +603,9 @@ const verb verb_inspect = {
         "each with name, min and max (given, needed, or the largest there are); parameters with\n"
         "tensors, elements, bytes, external (number of tensors in external files); nodes;\n"
         "operators (counts by name); facts (name, kind: size or elements, of: inputs or their\n"
-        "axes); variants (one, sizes or values, by which they differ); unsupported (lines of\n"
+        "axes); variants (one, sizes or values, by which they differ); exact_sizes (why no size "
+        "can\n"
+        "be open: the node and its reason; null if they can); unsupported (lines of\n"
         "text); problems (nodes, operator, domain, opset, version: of the operator's definition,\n"
         "newest: known one, reason, nearest: supported form; null if unknown); checked (all, or\n"
         "operators if files of external data are missing). With --memory also memory: inputs, "
