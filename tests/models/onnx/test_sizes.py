@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tests dynamic sizes in ONNX models: results of operators at each size, 0 and 1 too, against ONNX
-Runtime; models that are refused because their nodes fit together at some sizes only; and what a
+Runtime; models whose nodes fit together at some sizes only, which are known at each run; and what a
 caller is told of sizes.
 
     test_sizes.py BUILD
@@ -214,7 +214,7 @@ MISFITS = {
         ["input 'n' has 3 dimensions"]),
 }
 
-# label: (nodes, inputs, weights, status of runs that are refused, words of the reason)
+# label: (nodes, inputs, weights, status with open sizes, words of the reason)
 EXACT = {
     "squeezed, whatever is 1": (
         ["Squeeze x -> y"], {"x": ["a", "b", "c"]}, {}, "ERR_UNSUPPORTED",
