@@ -7,6 +7,7 @@
 #include "ir/core/affine.h"
 #include "ir/core/binder.h"
 #include "ir/core/topo_sort.h"
+#include "ir/index/comparison_bound.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/substitute.h"
 #include "target/machine.h"
@@ -40,20 +41,13 @@ static bool is_invariant(const node *n, const node *end) {
 /** Adds a comparison a < b of the loop's index, with stride 1, with an invariant bound; false:
    another form, or a second bound of the same side. */
 static bool add_check(ir *g, const node *compare, const node *end, bounds_checks *e) {
-  const node *r = end->src[0];
-  const node *gap = ix_difference_or_null(g, compare->src[0], compare->src[1]); /* > 0 */
-  int64_t step = gap ? ix_coefficient(gap, r) : 0;
-  const node *rest = gap ? ix_sub(g, gap, ix_scale(g, r, step)) : NULL;
-  if (!rest || !is_invariant(rest, end) || (step != 1 && step != -1)) return false;
-  if (step < 0) {
-    if (e->is_below_high && e->is_below_high != compare) return false;
-    e->is_below_high = compare;
-    e->high = rest;
-  } else {
-    if (e->is_from_low && e->is_from_low != compare) return false;
-    e->is_from_low = compare;
-    e->low = ix_sub(g, ix_const(g, 1), rest);
-  }
+  bool is_upper;
+  const node *bound = comparison_bound(g, compare, end->src[0], &is_upper);
+  if (!bound || !is_invariant(bound, end)) return false;
+  const node **known = is_upper ? &e->is_below_high : &e->is_from_low;
+  if (*known && *known != compare) return false;
+  *known = compare;
+  *(is_upper ? &e->high : &e->low) = bound;
   return true;
 }
 
