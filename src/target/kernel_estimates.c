@@ -2,6 +2,7 @@
    writes along a range, before the kernel is lowered. */
 #include "target/kernel_estimates.h"
 
+#include "ir/index/comparison_bound.h"
 #include "ir/index/row_major_address.h"
 #include "ir/transform/rewrite.h"
 
@@ -57,11 +58,16 @@ bool address_has_stride(ir *g, const node *range, const node *address, int64_t *
   return !node_is_free_in(range, ix_sub(g, address, ix_scale(g, range, *stride)));
 }
 
-bool address_is_unit_stride(ir *g, const node *range, const node *a) {
+int estimate_vector_accesses(ir *g, const node *range, const node *address) {
   int64_t stride;
-  if (a->op == OP_WHERE && node_is_free_in(range, a->src[0])) return false; /* lane by lane */
-  if (a->op == OP_WHERE) a = a->src[1];
-  return address_has_stride(g, range, a, &stride) && (stride == 0 || stride == 1);
+  if (address->op == OP_WHERE && node_is_free_in(range, address->src[0])) return 0; /* by lanes */
+  if (address->op == OP_WHERE) address = address->src[1];
+  if (!address_has_stride(g, range, address, &stride)) return 0;
+  return stride == -1 ? 2 : stride == 0 || stride == 1;
+}
+
+bool address_is_unit_stride(ir *g, const node *range, const node *address) {
+  return estimate_vector_accesses(g, range, address) == 1;
 }
 
 bool coordinates_are_unit_stride(ir *g, const node *range, size_t rank, const node *const extents[],
@@ -69,20 +75,27 @@ bool coordinates_are_unit_stride(ir *g, const node *range, size_t rank, const no
   return address_is_unit_stride(g, range, row_major_address(g, rank, extents, coords));
 }
 
-bool read_is_unit_stride(ir *g, const node *range, const node *index) {
+const node *estimate_read_address(ir *g, const node *index) {
+  if (index->op != OP_INDEX) return NULL;
   const node *from = index->src[0];
   const node *const *coords = index->src + 1;
-  if (from->op == OP_PARAM)
-    return coordinates_are_unit_stride(g, range, from->rank, from->dims, coords);
-  if (from->op != OP_STAGE) return true;
+  if (from->op == OP_PARAM) return row_major_address(g, from->rank, from->dims, coords);
+  if (from->op != OP_STAGE) return NULL;
   size_t i = (size_t)index->ints[0];
-  return coordinates_are_unit_stride(g, range, stage_rank(from, i), stage_extents(from, i), coords);
+  return row_major_address(g, stage_rank(from, i), stage_extents(from, i), coords);
+}
+
+bool read_is_unit_stride(ir *g, const node *range, const node *index) {
+  const node *address = estimate_read_address(g, index);
+  return !address || address_is_unit_stride(g, range, address);
 }
 
 double estimate_node_vectorised(ir *g, const node *n, const node *range, double lanes) {
   bool of_indices = n->dtype == DT_BOOL && n->n_src && n->src[0]->dtype == DT_INDEX;
-  bool scattered = of_indices || (n->op == OP_INDEX && !read_is_unit_stride(g, range, n));
-  return estimate_vectorised(estimate_node_operations(n), !scattered, lanes);
+  const node *address = estimate_read_address(g, n);
+  int accesses = address ? estimate_vector_accesses(g, range, address) : !of_indices;
+  return estimate_vectorised(estimate_node_operations(n) * (accesses > 1 ? accesses : 1), accesses,
+                             lanes);
 }
 
 double estimate_stage_stores(const node *stage) { return trips(stage) * executions(stage); }
@@ -99,14 +112,9 @@ double estimate_stage_bytes(const node *stage) {
 }
 
 int64_t comparison_change_point(ir *g, const node *compare, const node *range) {
-  bool compares = compare->op == OP_LT && compare->src[0]->dtype == DT_INDEX;
-  const node *gap =
-      compares ? ix_difference_or_null(g, compare->src[0], compare->src[1]) : NULL; /* > 0 */
-  int64_t step = gap ? ix_coefficient(gap, range) : 0;
-  if (step != 1 && step != -1) return 0;
-  const node *rest = ix_sub(g, gap, ix_scale(g, range, step));
-  if (!node_is_const(rest)) return 0;
-  return step < 0 ? node_int(rest) : 1 - node_int(rest);
+  bool is_upper;
+  const node *bound = comparison_bound(g, compare, range, &is_upper);
+  return bound && node_is_const(bound) ? node_int(bound) : 0;
 }
 
 /** True if a comparison changes at an index of a range of known size that is no reduction's. */
@@ -128,11 +136,4 @@ bool comparison_splits_nest(ir *g, const node *compare, const node *binder) {
   for (; compare->op == OP_AND; compare = compare->src[0])
     if (!changes_at_index(g, compare->src[1], binder)) return false;
   return changes_at_index(g, compare, binder);
-}
-
-int64_t estimate_scan_lanes(const target *t, size_t widest, const node *range) {
-  int64_t lanes = target_lanes(t, t->vector_bytes, widest);
-  if (lanes > MACHINE_SCAN_LANES) lanes = MACHINE_SCAN_LANES;
-  double least = (double)(MACHINE_SCAN_VECTORS_LEAST * lanes);
-  return lanes > 1 && range_likely_trips(range) >= least ? lanes : 0;
 }

@@ -21,16 +21,13 @@ double estimate_node_operations(const node *n);
 
 /** Element operations of a node in vectors along a range that it depends on. An element at a
    scattered address, or under a bounds check that depends on the range, is loaded by itself and
-   inserted into its lane; indices are compared one by one. */
+   inserted into its lane; elements at addresses that fall by one are loaded as a vector, and their
+   order is reversed; indices are compared one by one. */
 double estimate_node_vectorised(ir *g, const node *n, const node *range, double lanes);
 
 /** Bytes of the widest element among nest nodes that depend on a range (NULL: among all), as it is
     computed: 16-bit floats count as f32. */
 size_t estimate_widest_element(const node_list *nest, const node *range);
-
-/** Lanes of the vectors in which a scan along a range is computed, of elements of `widest` bytes;
-   0: it is too short for them. */
-int64_t estimate_scan_lanes(const target *t, size_t widest, const node *range);
 
 /** The index of a range at which a comparison of the range with a constant changes its result; 0:
     none. */
@@ -54,10 +51,17 @@ bool address_has_stride(ir *g, const node *range, const node *address, int64_t *
     on the range. */
 bool address_is_unit_stride(ir *g, const node *range, const node *address);
 
+/** Vector accesses that elements at an address along a range take for each vector: 1, and 1 more to
+    reverse their order where addresses fall; 0: they are scattered. */
+int estimate_vector_accesses(ir *g, const node *range, const node *address);
+
 /** True if the address of the element at some coordinates of an array has stride 0 or 1 along a
     range, and no mask that depends on the range. */
 bool coordinates_are_unit_stride(ir *g, const node *range, size_t rank, const node *const extents[],
                                  const node *const coords[]);
+
+/** The address that an INDEX of a PARAM or STAGE reads, masked or not; NULL for other nodes. */
+const node *estimate_read_address(ir *g, const node *index);
 
 /** True if the address that an INDEX of a PARAM or STAGE reads has stride 0 or 1 along a range, and
    no mask that depends on the range; other INDEXes read registers or small arrays: true. */

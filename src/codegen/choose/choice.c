@@ -4,6 +4,7 @@
 #include "ir/index/row_major_address.h"
 #include "target/hardware.h"
 #include "target/kernel_estimates.h"
+#include "target/scan_axis.h"
 
 size_t choice_decide(choice *c, decision_kind kind, size_t n) {
   size_t at = c->made.n;
@@ -32,6 +33,11 @@ node_list choice_binders(const choice *c) {
 
 bool choice_at_node_limit(const choice *c) {
   return law_index_of(&c->laws, c->sink).nodes.n >= LAW_MOST_NODES;
+}
+
+const node *choice_scanned_range(const choice *c, const node *stage) {
+  scan_axis found;
+  return scan_axis_match(c->laws.g, stage, c->target, c->math, &found) ? found.along : NULL;
 }
 
 bool choice_is_out(const choice *c, const node *stage) {

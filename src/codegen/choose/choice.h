@@ -106,8 +106,10 @@ int64_t choice_fit_lanes(const node *range, int64_t lanes);
 
 /* Estimates of one step that an earlier one needs. */
 
-/** scan_axis.c: true if the lowering puts the axis of a scan, which a STAGE stores, in lanes. */
-bool choice_scans_along_axis(const choice *c, const node *stage);
+/** choice.c: the range of a STAGE along which it stores a scan whose axis the lowering puts in
+    lanes; NULL: none. Lanes along other ranges, which would read and store scattered elements, and
+    copies with padding, which it does not need, stay away from it; threads cannot divide it. */
+const node *choice_scanned_range(const choice *c, const node *stage);
 
 /** packing.c: true if an INDEX in a stage's nest will be packed once `cut` indices of the stage's
     loops form a tile. */

@@ -30,11 +30,11 @@ bool nest_varies_in_fold(const node_list *nest, const node *what) {
   return false;
 }
 
-bool nest_has_unit_stride_read(ir *g, const node_list *nest, const node *range) {
+bool nest_has_consecutive_read(ir *g, const node_list *nest, const node *range) {
   for (size_t i = 0; i < nest->n; i++) {
-    const node *n = nest->at[i];
-    if (nest_is_array_read(n) && node_is_free_in(range, n) && read_is_unit_stride(g, range, n))
-      return true;
+    const node *n = nest->at[i], *address = NULL;
+    if (node_is_free_in(range, n)) address = estimate_read_address(g, n);
+    if (address && estimate_vector_accesses(g, range, address)) return true;
   }
   return false;
 }
@@ -44,7 +44,7 @@ const node *nest_lane_range(ir *g, const node *fold, const node_list *nest) {
   for (uint32_t i = 0; i < fold->free->n; i++) {
     const node *r = fold->free->at[i];
     if (range_kind_of(r) == KIND_VECTOR) return r;
-    if (range_is_unrolled(r) && nest_has_unit_stride_read(g, nest, r)) copies = r;
+    if (range_is_unrolled(r) && nest_has_consecutive_read(g, nest, r)) copies = r;
   }
   return copies;
 }

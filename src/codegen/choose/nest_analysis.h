@@ -21,7 +21,7 @@ bool nest_has_fold(const node_list *nodes);
 bool nest_varies_in_fold(const node_list *nest, const node *what);
 
 /** True if a nest reads an array at consecutive addresses along a range. */
-bool nest_has_unit_stride_read(ir *g, const node_list *nest, const node *range);
+bool nest_has_consecutive_read(ir *g, const node_list *nest, const node *range);
 
 /** The range whose indices are, or will become, the lanes of a FOLD's computation: a vector around
     it, or unrolled copies of it along which a read is consecutive; NULL: none. */

@@ -151,7 +151,7 @@ void choice_padded_conditions(const choice *c, const node *stage, map *gone) {
     padded_tile b = {.what = nest.at[i]};
     size_t place;
     if (!is_masked_read(b.what) || !nest_varies_in_fold(&nest, b.what) ||
-        !find_tile(c, stage, &b, &place))
+        choice_scanned_range(c, stage) || !find_tile(c, stage, &b, &place))
       continue;
     node_list condition = topo_sort(a, b.what->src, 1, NULL, NULL);
     map_set(a, gone, b.what, (void *)b.what);
@@ -190,7 +190,7 @@ static const node *next_masked_read(choice *c, const node *stage, const map *ref
   node_list nest = nest_nodes(ir_arena(c->laws.g), stage);
   for (size_t i = 0; i < nest.n; i++)
     if (is_masked_read(nest.at[i]) && !map_has(refused, nest.at[i]) &&
-        nest_varies_in_fold(&nest, nest.at[i]))
+        nest_varies_in_fold(&nest, nest.at[i]) && !choice_scanned_range(c, stage))
       return nest.at[i];
   return NULL;
 }

@@ -90,12 +90,14 @@ static double estimate_units(const node *range, size_case sizes) {
 
 /** Operations of the slowest thread when a nest of `all` operations is divided along the k-th of
    its ranges: operations that do not depend on it are done by every thread. */
-static double slowest_thread(ir *g, const node_list *nest, double all, const node *stage, size_t k,
-                             size_case sizes) {
+static double slowest_thread(const choice *c, const node_list *nest, double all, const node *stage,
+                             size_t k, size_case sizes) {
   const node *range = stage_range(stage)[k];
   double along = operations_inside(nest, stage, k);
   double n = estimate_units(range, sizes);
-  if (range_kind_of(range) != KIND_LOOP || nest_copies_along(g, stage, range)) return INFINITY;
+  if (range_kind_of(range) != KIND_LOOP || nest_copies_along(c->laws.g, stage, range) ||
+      choice_scanned_range(c, stage) == range)
+    return INFINITY;
   double units =
       n < MACHINE_PARALLEL_UNITS ? n : MACHINE_PARALLEL_UNITS; /* fewer suit fewer threads */
   return all - along +
@@ -105,12 +107,12 @@ static double slowest_thread(ir *g, const node_list *nest, double all, const nod
 
 /** The range of a nest along which the slowest thread has least to do, among those not tried; its
     position, or the number of ranges if none leaves a thread less than `most` operations. */
-static size_t best_range(ir *g, const node_list *nest, double all, const node *stage,
+static size_t best_range(const choice *c, const node_list *nest, double all, const node *stage,
                          const bool tried[], size_case sizes, double most) {
   size_t n = stage_n_ranges(stage) < MOST_RANGES ? stage_n_ranges(stage) : MOST_RANGES;
   size_t best = stage_n_ranges(stage);
   for (size_t i = 0; i < n; i++) {
-    double here = tried[i] ? INFINITY : slowest_thread(g, nest, all, stage, i, sizes);
+    double here = tried[i] ? INFINITY : slowest_thread(c, nest, all, stage, i, sizes);
     if (here < most) best = i, most = here;
   }
   return best;
@@ -141,10 +143,10 @@ static const node *divide_nest(choice *c, const node *sink, uint32_t out) {
   double all = 0; /* operations */
   for (size_t i = 0; i < nest.n; i++) all += node_operations(nest.at[i]);
   for (size_t tries = n < MOST_RANGES ? n : MOST_RANGES; tries > 0; tries--) {
-    size_t best = best_range(c->laws.g, &nest, all, stage, tried, SIZES_AT_LEAST,
-                             MACHINE_PARALLEL_WORK_SHARE * all);
-    if (best == n) best = best_range(c->laws.g, &nest, all, stage, tried, SIZES_LIKELY, all);
-    if (best == n) best = best_range(c->laws.g, &nest, all, stage, tried, SIZES_AT_MOST, all);
+    size_t best =
+        best_range(c, &nest, all, stage, tried, SIZES_AT_LEAST, MACHINE_PARALLEL_WORK_SHARE * all);
+    if (best == n) best = best_range(c, &nest, all, stage, tried, SIZES_LIKELY, all);
+    if (best == n) best = best_range(c, &nest, all, stage, tried, SIZES_AT_MOST, all);
     if (best == n) break;
     tried[best] = true;
     made = law_kind(&c->laws, sink, stage_range(stage)[best], KIND_THREAD, &changed);

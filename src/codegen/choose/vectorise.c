@@ -79,10 +79,11 @@ static double nest_operations(estimate *e, const node *binder, const node_list *
 static double store_operations(ir *g, const node *stage, const node *range, int64_t lanes) {
   double operations = 0, each = estimate_stage_stores(stage);
   for (size_t i = 0; i < stage_n_values(stage); i++) {
-    bool streamed =
-        range && coordinates_are_unit_stride(g, range, stage_rank(stage, i),
-                                             stage_extents(stage, i), stage_coords(stage, i));
-    operations += range ? estimate_vectorised(each, streamed, (double)lanes) : each;
+    const node *to =
+        row_major_address(g, stage_rank(stage, i), stage_extents(stage, i), stage_coords(stage, i));
+    int accesses = range ? estimate_vector_accesses(g, range, to) : 1;
+    double all = accesses > 1 ? each * accesses : each;
+    operations += range ? estimate_vectorised(all, accesses, (double)lanes) : each;
   }
   return operations;
 }
@@ -141,8 +142,7 @@ static bool may_be_lanes(estimate *e, const node *binder, const node *range, int
   if (range_kind_of(range) != KIND_LOOP || lanes < 2) return false;
   if (nest_copies_along(e->g, binder, range)) return false;
   if (binder->op == OP_STAGE)
-    return !is_open_outer_axis(e->g, binder, range, lanes) &&
-           !choice_scans_along_axis(e->c, binder);
+    return !is_open_outer_axis(e->g, binder, range, lanes) && !choice_scanned_range(e->c, binder);
   return law_fold_is_reorderable(binder, e->c->math) &&
          range_likely_trips(range) >= (double)(MACHINE_VECTORISED_FOLD_LEAST * lanes);
 }

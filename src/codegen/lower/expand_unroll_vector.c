@@ -7,8 +7,8 @@
    VECTOR: nodes that depend on r get as many lanes as r has indices. Data is computed in vectors.
    Index arithmetic stays scalar, one copy a lane where it is not affine. A comparison of affine
    indices is one of a vector of numbers with a bound where data asks for it, and scalar where an
-   address does. A load or store of unit
-   stride is one vector access, any other one access a lane. An array in scratch memory whose place
+   address does. A load or store of stride 1
+   or −1 is one vector access, any other one access a lane. An array in scratch memory whose place
    is inside r holds each element once for every lane, side by side. */
 #include "codegen/codegen.h"
 #include "codegen/lower/memory_access.h"
@@ -227,15 +227,18 @@ static void add_vector_logic(vectoriser *v, const node *n) {
   if (made) map_set(v->a, &v->vectors, n, (void *)made);
 }
 
-/* Addresses: WHERE(mask, base + r, INVALID) has unit stride if mask and base are free of r. */
+/* Addresses: WHERE(mask, base ± r, INVALID) are consecutive if mask and base are free of r. */
 
-/** The address of lane 0 if the lanes' addresses are consecutive; else NULL. */
-static const node *consecutive_base(vectoriser *v, const node *address) {
+/** The lowest of the lanes' addresses, if these are consecutive, from lane 0 upwards or downwards;
+    else NULL. */
+static const node *consecutive_base(vectoriser *v, const node *address, bool *is_reversed) {
   const node *mask, *a = memory_access_unmask(address, &mask);
   int64_t stride;
-  if (!address_has_stride(v->g, v->range, a, &stride) || stride != 1) return NULL;
+  if (!address_has_stride(v->g, v->range, a, &stride) || (stride != 1 && stride != -1)) return NULL;
   if (mask && depends(v, mask)) return NULL;
-  const node *base = ix_sub(v->g, a, v->range);
+  const node *base = ix_sub(v->g, a, ix_scale(v->g, v->range, stride));
+  *is_reversed = stride < 0;
+  if (*is_reversed) base = ix_add_const(v->g, base, 1 - v->lanes);
   return mask ? ir_op3(v->g, OP_WHERE, mask, base, address->src[2]) : base;
 }
 
@@ -259,10 +262,16 @@ static const node *address_in_lanes(vectoriser *v, const node *address, uint16_t
   return mask ? ir_op3(v->g, OP_WHERE, mask, a, address->src[2]) : a;
 }
 
-/** The address of lane 0 if one vector access reaches all lanes; else NULL. */
-static const node *vector_address(vectoriser *v, const node *storage, const node *address) {
+/** The address of a vector access that reaches all lanes, the last one first if `*is_reversed`;
+   else NULL. The lanes of bools, which are masks in registers, are not reversed. */
+static const node *vector_address(vectoriser *v, const node *storage, const node *address, dtype t,
+                                  bool *is_reversed) {
+  *is_reversed = false;
   if (is_register(storage)) return address;
-  if (!holds_lanes(v, storage)) return consecutive_base(v, address);
+  if (!holds_lanes(v, storage)) {
+    const node *base = consecutive_base(v, address, is_reversed);
+    return *is_reversed && t == DT_BOOL ? NULL : base;
+  }
   return depends(v, address) ? NULL : address_in_lanes(v, address, 0);
 }
 
@@ -272,13 +281,22 @@ static const node *lane_address(vectoriser *v, const node *storage, const node *
   return holds_lanes(v, storage) ? address_in_lanes(v, a, i) : a;
 }
 
+/** A vector with its lanes in reverse order. */
+static const node *reverse_lanes(vectoriser *v, const node *x) {
+  const node **each = arena_alloc(v->a, v->lanes * sizeof *each);
+  for (uint16_t i = 0; i < v->lanes; i++)
+    each[i] = extract_lane(v, x, (uint16_t)(v->lanes - 1 - i));
+  return vectorize_lanes(v, (dtype)x->dtype, each);
+}
+
 static void vectorise_load(vectoriser *v, const node *n) {
   const node *at = vector_form(v, n->src[0]), *address = n->src[1];
-  const node *base = vector_address(v, n->src[0], address);
+  bool is_reversed;
+  const node *base = vector_address(v, n->src[0], address, (dtype)n->dtype, &is_reversed);
   if (base) {
     const node *src[] = {at, base};
-    map_set(v->a, &v->vectors, n,
-            (void *)make_vector_op(v, OP_LOAD, (dtype)n->dtype, src, 2, NULL));
+    const node *loaded = make_vector_op(v, OP_LOAD, (dtype)n->dtype, src, 2, NULL);
+    map_set(v->a, &v->vectors, n, (void *)(is_reversed ? reverse_lanes(v, loaded) : loaded));
     return;
   }
   const node **each = arena_alloc(v->a, v->lanes * sizeof *each);
@@ -301,9 +319,11 @@ static const node *store_with(vectoriser *v, const node *n, const node *to, cons
 
 static void vectorise_store(vectoriser *v, const node *n) {
   const node *at = vector_form(v, n->src[0]), *address = n->src[1], *result;
-  const node *base = vector_address(v, n->src[0], address), *value = vector_of(v, n->src[2]);
+  const node *value = vector_of(v, n->src[2]);
+  bool is_reversed;
+  const node *base = vector_address(v, n->src[0], address, (dtype)value->dtype, &is_reversed);
   if (base) {
-    result = store_with(v, n, at, base, value);
+    result = store_with(v, n, at, base, is_reversed ? reverse_lanes(v, value) : value);
   } else {
     const node **each = arena_alloc(v->a, v->lanes * sizeof *each);
     for (uint16_t i = 0; i < v->lanes; i++)

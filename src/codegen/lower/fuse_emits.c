@@ -56,11 +56,14 @@ static bool is_inside_others(const node *stage, const node *fold, const node *s)
   return true;
 }
 
-/** True for a value that output_arrays.c finds: elements of a FOLD, stored along s itself. */
+/** True for a value that output_arrays.c finds: elements of a FOLD, stored along a whole axis by s
+    itself. */
 static bool is_copy(const node *stage, const node *s) {
   const node *v = stage_value(stage, 0);
   if (v->op != OP_INDEX || v->src[0]->op != OP_FOLD) return false;
-  return nodes_contain(stage_coords(stage, 0), stage_rank(stage, 0), s);
+  for (size_t i = 0; i < stage_rank(stage, 0); i++)
+    if (stage_coords(stage, 0)[i] == s) return stage_extents(stage, 0)[i] == range_extent(s);
+  return false;
 }
 
 static bool is_read(const fusing *f, const node *param) {

@@ -7,18 +7,20 @@
 
      for q < n div L { for l < L, VECTOR { s = s ⊕ x(qL + l); y[qL + l] = v(s, qL + l) } }
 
+   Where bounds checks hold from an index a to an index b alone, so that x is padded or y is cut off
+   outside, the vectors are those from a to b, and a loop over the indices below a runs before.
    expand_unroll_vector.c computes the states of all lanes in log L steps, so that one ⊕ a vector
    is in the chain from step to step, not L. That regroups the steps: ⊕ must be associative, for
-   floats by the math mode. Loads and stores must be consecutive along r, or not depend on it.
+   floats by the math mode. Loads and stores must be consecutive along r, upwards or downwards, or
+   not depend on it.
    Targets with teams have no vectors. */
 #include "codegen/codegen.h"
-#include "codegen/lower/memory_access.h"
 #include "codegen/lower/split_loops.h"
 #include "ir/core/binder.h"
 #include "ir/core/math_mode.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/substitute.h"
-#include "target/kernel_estimates.h"
+#include "target/scan_axis.h"
 
 typedef struct scanning {
   ir *g;
@@ -31,6 +33,7 @@ typedef struct scan_loop {
   const node *end, *range;
   const node *state; /* AFTER of the register by which a step reads it */
   size_t widest;     /* bytes of an element */
+  scan_span span;    /* the indices of its vectors */
 } scan_loop;
 
 static bool is_register_outside(const node *storage, const node *range) {
@@ -52,15 +55,6 @@ static bool is_associative_step(const scanning *s, const scan_loop *l, const nod
   return state->op == OP_AFTER && node_is_free_in(l->range, state) && reads[0] != reads[1];
 }
 
-/** True if all elements that an access reaches along the range are consecutive, or one. */
-static bool is_consecutive(const scanning *s, const scan_loop *l, const node *access) {
-  const node *mask, *address = memory_access_unmask(access->src[1], &mask);
-  int64_t stride;
-  if (mask && node_is_free_in(l->range, mask)) return false;
-  return address_has_stride(s->g, l->range, address, &stride) &&
-         (stride == 1 || (stride == 0 && access->op == OP_LOAD));
-}
-
 /** True for a read of the state before or after its step. */
 static bool reads_state(const scan_loop *l, const node *load) {
   const node *at = load->src[0];
@@ -74,7 +68,8 @@ static bool may_be_in_lanes(const scanning *s, scan_loop *l, const node *n) {
   size_t bytes = dtype_bytes((dtype)(n->op == OP_LOAD ? n : n->src[2])->dtype);
   if (bytes > l->widest) l->widest = bytes;
   if (is_register_outside(n->src[0], l->range)) return n->op == OP_STORE || reads_state(l, n);
-  return node_storage_root(n->src[0])->op == OP_PARAM && is_consecutive(s, l, n);
+  return node_storage_root(n->src[0])->op == OP_PARAM &&
+         scan_span_limit(s->g, l->range, n->src[1], n->op == OP_STORE, &l->span);
 }
 
 static bool inside(const node *n, void *range) { return node_is_free_in(range, n); }
@@ -107,7 +102,7 @@ static bool is_plain_loop(const node *end) {
 
 /** True if a loop is a scan of one register. */
 static bool find_scan(const scanning *s, const node *end, scan_loop *l) {
-  *l = (scan_loop){.end = end, .range = end->src[0]};
+  *l = (scan_loop){.end = end, .range = end->src[0], .span = scan_span_of(s->g, end->src[0])};
   size_t steps = 0;
   if (!is_plain_loop(end) || end->n_src < 3) return false;
   for (uint32_t i = 1; i < end->n_src; i++) {
@@ -120,29 +115,41 @@ static bool find_scan(const scanning *s, const node *end, scan_loop *l) {
   return steps == 1 && has_vector_body(s, l);
 }
 
-/** The loop over whole vectors. */
-static const node *vector_part(scanning *s, const scan_loop *l, const node *count, int64_t lanes) {
+/** The state behind the part of the loop `before`; NULL: the loop's own. */
+static void set_state(scanning *s, const scan_loop *l, const node *before, map *known) {
+  const node *const src[] = {node_storage_root(l->state), before, l->range};
+  if (!before) return;
+  const node *state = ir_node(s->g, OP_AFTER, (dtype)l->state->dtype, src, 3, NULL, 0);
+  map_set(ir_arena(s->g), known, l->state, (void *)state);
+}
+
+/** The loop over `count` whole vectors from the span's first index on, in which the span's checks
+    hold. */
+static const node *vector_part(scanning *s, const scan_loop *l, const node *count, int64_t lanes,
+                               const node *before) {
   ir *g = s->g;
   const node *q = range_make(g, count, KIND_LOOP);
   const node *lane = range_make(g, ix_const(g, lanes), KIND_VECTOR);
   const node **src = arena_alloc(ir_arena(g), l->end->n_src * sizeof *src);
-  map moved = {0};
-  map_set(ir_arena(g), &moved, l->range, (void *)ix_add(g, ix_scale(g, q, lanes), lane));
+  const node *at = ix_add(g, ix_add(g, l->span.low, ix_scale(g, q, lanes)), lane);
+  map moved = {0}, known = {0};
+  map_set(ir_arena(g), &moved, l->range, (void *)at);
+  set_state(s, l, before, &known);
+  for (size_t i = 0; i < l->span.checks.n; i++)
+    map_set(ir_arena(g), &known, l->span.checks.at[i], (void *)ir_const_bits(g, DT_BOOL, 1));
   src[0] = lane;
   for (uint32_t i = 1; i < l->end->n_src; i++)
-    src[i] = subst_fresh_ranges(g, l->end->src[i], &moved);
+    src[i] = subst_fresh_ranges(g, subst(g, l->end->src[i], &known), &moved);
   const node *inner[] = {q, ir_node(g, OP_END, DT_VOID, src, l->end->n_src, NULL, 0)};
   return ir_node(g, OP_END, DT_VOID, inner, 2, NULL, 0);
 }
 
-/** The loop over the indices from `from` on, which goes on with the state behind the vectors. */
-static const node *rest_part(scanning *s, const scan_loop *l, const node *from,
-                             const node *before) {
+/** The loop over the indices from `from` to `to`, which goes on with the state behind `before`. */
+static const node *scalar_part(scanning *s, const scan_loop *l, const node *from, const node *to,
+                               const node *before) {
   map known = {0};
-  const node *const src[] = {node_storage_root(l->state), before, l->range};
-  const node *state = ir_node(s->g, OP_AFTER, (dtype)l->state->dtype, src, 3, NULL, 0);
-  map_set(ir_arena(s->g), &known, l->state, (void *)state);
-  return split_loops_part(s->g, l->end, from, range_extent(l->range), &known);
+  set_state(s, l, before, &known);
+  return split_loops_part(s->g, l->end, from, to, &known);
 }
 
 static bool split_scan(void *user, const node *end, const node *now, node_list *parts) {
@@ -150,12 +157,15 @@ static bool split_scan(void *user, const node *end, const node *now, node_list *
   scan_loop l;
   (void)end;
   if (!find_scan(s, now, &l)) return false;
-  const node *n = range_extent(l.range);
-  int64_t lanes = estimate_scan_lanes(&s->options->target, l.widest, l.range);
+  int64_t lanes = scan_axis_lanes(&s->options->target, l.widest, l.range);
   if (!lanes) return false;
-  const node *count = ix_floordiv(s->g, n, ix_const(s->g, lanes));
-  const node *vectors = vector_part(s, &l, count, lanes);
-  const node *rest = rest_part(s, &l, ix_scale(s->g, count, lanes), vectors);
+  const node *zero = ix_const(s->g, 0), *width = ix_const(s->g, lanes);
+  const node *count = ix_floordiv(s->g, ix_sub(s->g, l.span.high, l.span.low), width);
+  const node *end_of_vectors = ix_add(s->g, l.span.low, ix_scale(s->g, count, lanes));
+  const node *first = scalar_part(s, &l, zero, l.span.low, NULL);
+  const node *vectors = vector_part(s, &l, count, lanes, first);
+  const node *rest = scalar_part(s, &l, end_of_vectors, range_extent(l.range), vectors);
+  if (first) vec_push(ir_arena(s->g), parts, first);
   vec_push(ir_arena(s->g), parts, vectors);
   if (rest) vec_push(ir_arena(s->g), parts, rest);
   return true;
