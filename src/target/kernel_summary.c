@@ -12,6 +12,7 @@
 #include "ir/index/tile_match.h"
 #include "laws/laws.h"
 #include "target/machine.h"
+#include "target/scan_axis.h"
 
 #include <math.h>
 
@@ -24,6 +25,7 @@ typedef struct builder {
   map users;   /* node → number of its users */
   map fused;   /* product → the sum that it becomes one multiply-add with */
   map tiled;   /* the ranges of tiles, the FOLDs of their terms, and of these */
+  map scanned; /* the FOLDs of scans in vectors along their axis, and the ranges → lanes */
 } builder;
 
 /* Loops. */
@@ -47,6 +49,33 @@ static void find_tiles(builder *b, const node_list *order) {
   }
 }
 
+/** Notes the scans of a kernel that are computed in vectors along their axis. An iteration of their
+    loops is a vector. */
+static void find_scans(builder *b, const node_list *order, int math) {
+  bool any = false;
+  scan_axis found;
+  for (size_t i = 0; i < order->n; i++)
+    any |= order->at[i]->op == OP_FOLD && fold_n_emits(order->at[i]);
+  for (size_t i = 0; i < order->n && any; i++) {
+    if (order->at[i]->op != OP_STAGE || !scan_axis_match(b->g, order->at[i], b->t, math, &found))
+      continue;
+    const node *const keys[] = {found.fold, fold_range(found.fold)[0], found.along};
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+      map_set(b->a, &b->scanned, keys[k], (void *)(intptr_t)found.lanes);
+  }
+}
+
+/** Lanes of the vectors of a scan, by its FOLD or a range; 1: it is none of these. */
+static double scanned_lanes(const builder *b, const node *n) {
+  intptr_t lanes = (intptr_t)map_get(&b->scanned, n);
+  return lanes ? (double)lanes : 1;
+}
+
+/** Iterations of a range's loop. */
+static double loop_trips(const builder *b, const node *range) {
+  return ceil(range_likely_trips(range) / scanned_lanes(b, range));
+}
+
 static size_t loop_of_range(const builder *b, const node *range) {
   return (uintptr_t)map_get(&b->loop_of, range);
 }
@@ -68,7 +97,7 @@ static void add_loops(builder *b, const node *binder) {
   for (size_t i = 0; i < n; i++) {
     if (!is_loop(b, ranges[i])) continue;
     const summary_loop *around = &b->s.loops.at[parent];
-    double trips = range_likely_trips(ranges[i]);
+    double trips = loop_trips(b, ranges[i]);
     summary_loop l = {.parent = parent,
                       .depth = around->depth + 1,
                       .is_divided = range_kind_of(ranges[i]) == KIND_THREAD,
@@ -169,11 +198,11 @@ static double count_distinct(const node *address, const node *range) {
 /** Part of an access that is made along one range. */
 static summary_stride stride_of(const builder *b, const node *address, const node *range,
                                 double bytes) {
-  double stride = (double)address_likely_stride(address, range);
+  double stride = (double)address_likely_stride(address, range), lanes = scanned_lanes(b, range);
   bool is_irregular = stride == 0; /* a quotient, or a gathered index */
   if (is_irregular) stride = MACHINE_IRREGULAR_STRIDE;
-  return (summary_stride){loop_of_range(b, range), count_distinct(address, range),
-                          fabs(stride) * bytes, is_irregular};
+  return (summary_stride){loop_of_range(b, range), ceil(count_distinct(address, range) / lanes),
+                          fabs(stride) * bytes * lanes, is_irregular};
 }
 
 /** An array of a node `at`: its extents and the coordinates that are accessed. */
@@ -185,13 +214,15 @@ typedef struct place {
   const node *const *coords;
 } place;
 
-/** Adds the accesses of all copies at a place. Lanes at consecutive addresses are one access,
-   others one each, and are inserted into a vector, or extracted from it, one by one. */
+/** Adds the accesses of all copies at a place. Lanes at consecutive addresses are one access, and a
+   move of lanes where the addresses fall; others are one each, and are inserted into a vector, or
+   extracted from it, one by one. */
 static void add_access(builder *b, const node *at, const place *w, size_t loop, bool is_store) {
   const node *address = row_major_address(b->g, w->rank, w->extents, w->coords);
   const node *mask = address->op == OP_WHERE ? address->src[0] : NULL;
   if (mask) address = address->src[1];
   double bytes = element_bytes(at), count = 1, by_lanes = 0;
+  bool is_reversed = false;
   summary_access x = {.array = w->array,
                       .component = w->component,
                       .loop = loop,
@@ -210,12 +241,16 @@ static void add_access(builder *b, const node *at, const place *w, size_t loop, 
       continue;
     }
     if (range_is_unrolled(r) || is_tile) count *= range_likely_trips(r);
-    if (range_kind_of(r) == KIND_VECTOR && is_alike && address_stride(address, r) == 1) {
-      x.element = bytes * range_likely_trips(r);
-      count *= vectors_of(b, at, r);
-      continue;
+    bool is_lane = range_kind_of(r) == KIND_VECTOR, is_scanned = map_has(&b->scanned, r);
+    int64_t step = address_stride(address, r);
+    if (((is_lane && is_alike) || is_scanned) && (step == 1 || step == -1)) {
+      x.element = bytes * (is_scanned ? scanned_lanes(b, r) : range_likely_trips(r));
+      if (step < 0) x.offset -= x.element - bytes;
+      is_reversed |= step < 0;
+      if (is_lane) count *= vectors_of(b, at, r);
+      if (is_lane) continue;
     }
-    if (address_stride(address, r) < 0) x.offset -= stride.bytes * (stride.trips - 1);
+    if (step < 0) x.offset -= stride.bytes * (stride.trips - 1);
     x.along[x.n++] = stride;
     if (range_kind_of(r) == KIND_VECTOR) by_lanes = is_alike ? stride.trips : range_likely_trips(r);
   }
@@ -223,7 +258,7 @@ static void add_access(builder *b, const node *at, const place *w, size_t loop, 
   vec_push(b->a, &b->s.accesses, x);
   summary_loop *l = &b->s.loops.at[loop];
   *(is_store ? &l->stores : &l->loads) += count;
-  if (by_lanes > 0) l->lanes_moved += count;
+  if (by_lanes > 0 || is_reversed) l->lanes_moved += count;
   if (mask) l->scalars += count;
 }
 
@@ -248,7 +283,8 @@ static void add_load(builder *b, const node *n) {
     w.rank = stage_rank(from, component);
     w.extents = stage_extents(from, component);
     add_access(b, n, &w, loop, false);
-  } else if (from->op == OP_FOLD && is_read_in_loops(b, n)) { /* spilled, and loaded again */
+  } else if (from->op == OP_FOLD && !map_has(&b->scanned, from) &&
+             is_read_in_loops(b, n)) { /* spilled, and loaded again */
     double count = copies_of(n) * vectors_of(b, n, node_vector_range(n));
     b->s.loops.at[loop].loads += count;
     b->s.loops.at[loop].stores += count;
@@ -300,9 +336,11 @@ static void add_fold(builder *b, const node *fold) {
   }
   double operations = 0, copies = 1, trips = 1;
   for (size_t i = 0; i < n; i++)
-    *(is_loop(b, fold_range(fold)[i]) ? &trips : &copies) *=
-        range_likely_trips(fold_range(fold)[i]);
+    *(is_loop(b, fold_range(fold)[i]) ? &trips : &copies) *= loop_trips(b, fold_range(fold)[i]);
   for (size_t i = 0; i < fold_n_states(fold); i++) operations += add_state(b, fold, i);
+  if (map_has(&b->scanned, fold))
+    operations +=
+        MACHINE_SCAN_STEP_OPERATIONS * log2(scanned_lanes(b, fold)) + MACHINE_SCAN_STATE_OPERATIONS;
   l->operations += operations * copies;
   double chain = MACHINE_FLOAT_ADD_CYCLES * copies;
   if (trips > 1 && chain > l->chain) {
@@ -336,6 +374,7 @@ kernel_summary kernel_summary_of(ir *g, const node *sink, const target *t, int m
   map steps = find_steps(b.a, &order);
   count_users(&b, &order);
   find_tiles(&b, &order);
+  find_scans(&b, &order, math);
   vec_push(b.a, &b.s.loops, (summary_loop){.trips = 1, .runs = 1});
   for (size_t i = order.n; i-- > 0;) /* users first: a binder is inside of its users' loops */
     if (node_is_binder(order.at[i])) add_loops(&b, order.at[i]);
