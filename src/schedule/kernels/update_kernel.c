@@ -3,7 +3,7 @@
      a scatter  f = FOLD[r](STAGE[d](y[d, c]; d); op STAGE[](x[r, c]; p[r]))
                 OUT(y, STAGE[c, d](f[d]; d, c))
      a scan     f = FOLD[r](identity; op x[i, r]; emit STATE; r)
-                OUT(y, STAGE[i, s](f.1[s]; i, s))
+                OUT(y, STAGE[i, s](v(f.1[s]); i, s))
      by classes f = FOLD[r](STAGE[d](identity; d); op STAGE[](x[i, r]; p[i, r]);
                             emit STATE[p[i, r]]; r)
 
@@ -198,6 +198,15 @@ static scan_parts state_of_classes(const update_kernel *k, const node *r, const 
                       stage_of_state(k, value, 1, &at, &extent, 0, NULL), state, 0};
 }
 
+/** What is stored of an element of a scan. */
+static const node *stored_value(const update_kernel *k, const node *emitted) {
+  const value_updates *u = k->v->updates;
+  map with = {0};
+  if (!u->stored) return emitted;
+  map_set(k->a, &with, u->read, (void *)emitted);
+  return subst(k->g, u->stored, &with);
+}
+
 static const node *scan(const update_kernel *k) {
   ir *g = k->g;
   bool has_classes = k->v->updates->classes > 0;
@@ -229,7 +238,7 @@ static const node *scan(const update_kernel *k) {
   for (size_t i = 0; i < rank; i++)
     to[i] = subst_ranges(g, k->v->memory.stores.at[0].coords[i], &with);
   all[n++] = own;
-  return sink_over(k, index_make(g, t, fold, 1, 1, &own), to, all, n);
+  return sink_over(k, stored_value(k, index_make(g, t, fold, 1, 1, &own)), to, all, n);
 }
 
 const node *update_kernel_make(const update_kernel *k) {

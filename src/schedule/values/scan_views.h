@@ -5,8 +5,8 @@
 #include "schedule/values/normalise.h"
 #include "schedule/values/value.h"
 
-/** Stores each scan, of which a root that joins axes of it, or takes the first elements of these,
-    is the only reader, to that root's array. */
+/** Stores each scan, of which a root that joins axes of it, reverses them, takes their first
+   elements or computes something of each element is the only reader, to that root's array. */
 void scan_views_store(ir *g, const normalised *in, values *v);
 
 #endif

@@ -41,7 +41,9 @@ typedef struct value_updates {
                       body is GROUP(value; coordinate of each axis of the array …) */
   int64_t classes; /* of a scan by classes: its state is an array of as many elements, and the body
                       is GROUP(value; class); else 0 */
-  bool is_distinct; /* no two updates write one element: they may run in any order */
+  bool is_distinct;   /* no two updates write one element: they may run in any order */
+  const node *stored; /* of a scan: what is stored of the element `read`; NULL: the element */
+  const node *read;
 } value_updates;
 
 /** Resources that a group reserves for a value that it will compute later. */
