@@ -5,6 +5,7 @@
 #include "shrink.h"
 
 #include "ir/core/check_node.h"
+#include "ir/core/tensor_loop.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/substitute.h"
 #include "ir/verify/verify_graph.h"
@@ -56,12 +57,58 @@ static void check_sizes(const graph *g) {
   }
 }
 
+/** A tensor as it was before it was copied from device to device. */
+static const node *before_copies(const node *n) {
+  while (n->op == OP_TO) n = n->src[0];
+  return n;
+}
+
+/** The loop whose emitted array a node is, if a state ends that loop; NULL: none. */
+static const node *ended_loop(const node *n) {
+  bool is_result = n->op == OP_RESULT && n->src[0]->op == OP_LOOP;
+  const node *loop = is_result ? n->src[0] : NULL;
+  bool is_emitted = loop && n->ints[0] >= (int64_t)loop_n_states(loop);
+  return is_emitted && loop_until(loop) != SIZE_MAX ? loop : NULL;
+}
+
+/** True for the number of trips that a loop took before a state ended it, as generate.c has it. */
+static bool counts_trips(graph *g, const node *n, const node *loop) {
+  size_t last = loop_n_states(loop) - 1;
+  if (n->op != OP_ITEM || before_copies(n->src[0]) != loop_result(g->ir, loop, last)) return false;
+  const node *next = ir_cast(g->ir, ix_add_const(g->ir, loop_range(loop), 1), DT_I64);
+  return node_is_bits(before_copies(loop_init(loop, last)), 0) &&
+         before_copies(loop_step(loop, last)) == next;
+}
+
+/** True for the slice of the entries that such a loop emitted, and for copies of all of them. */
+static bool takes_emitted(graph *g, const node *n, const node *array, const node *loop) {
+  if (n->op == OP_TO) return true;
+  if (n->op != OP_SLICE || !counts_trips(g, n->dims[0], loop)) return false;
+  const node *place = loop_emit_index(loop, (size_t)array->ints[0] - loop_n_states(loop));
+  const node *rest = ix_sub(g->ir, array->dims[0], n->dims[0]);
+  return place == loop_range(loop) ? node_is_bits(n->src[1], 0) : n->src[1] == rest;
+}
+
+/** Rejects reads of entries that a loop which a state ends may leave undefined. */
+static void check_entries(graph *g) {
+  node_list order = topo_sort(g->a, g->roots, g->n_roots, NULL, NULL);
+  bool is_read = false;
+  for (size_t i = 0; i < g->n_roots; i++) is_read |= ended_loop(before_copies(g->roots[i])) != NULL;
+  for (size_t i = 0; i < order.n; i++)
+    for (uint32_t k = 0; k < order.at[i]->n_src; k++) {
+      const node *array = before_copies(order.at[i]->src[k]), *loop = ended_loop(array);
+      is_read |= loop && !takes_emitted(g, order.at[i], array, loop);
+    }
+  if (is_read) diag_raise(g->a->diag, TN_ERR_SHAPE, "reads what a loop did not emit");
+}
+
 static void body(void *arg) {
   attempt *t = arg;
   graph *g = &t->g;
   diag *d = g->a->diag;
   if (verify_graph(g->roots, g->n_roots, LEVEL_TENSOR, g->a->mem, d) != TN_OK) diag_rethrow(d);
   check_sizes(g);
+  check_entries(g);
   graph_prepare(g);
   interp_env e = graph_env(g);
   interp_array *results = arena_alloc(g->a, g->n_roots * sizeof *results);
