@@ -96,6 +96,9 @@ const node *codegen_decompose(ir *g, const node *sink, const codegen_options *o)
 /** lower/index_width.c: index nodes get integer types of 32 or 64 bits. */
 const node *codegen_index_width(ir *g, const node *sink, const target *t);
 
+/** lower/copies_ahead.c: stores to arrays in slots that a worker need not wait for. */
+const node *codegen_copies_ahead(ir *g, const node *sink, const target *t);
+
 /** lower/linearise.c: the ordered instructions, as a LINEAR node. */
 const node *codegen_linearise(ir *g, const node *sink);
 

@@ -45,6 +45,7 @@ static const node *run_passes(ir *g, const node *kernel, const codegen_options *
   n = finish_pass(&p, PASS_SHORT_LOOPS, LEVEL_LOWERED, codegen_short_loops(g, n));
   n = finish_pass(&p, PASS_DECOMPOSE, LEVEL_LOWERED, codegen_decompose(g, n, o));
   n = finish_pass(&p, PASS_INDEX_WIDTH, LEVEL_LOWERED, codegen_index_width(g, n, t));
+  n = finish_pass(&p, PASS_COPIES, LEVEL_LOWERED, codegen_copies_ahead(g, n, t));
   n = finish_pass(&p, PASS_LINEARISE, LEVEL_LINEAR, codegen_linearise(g, n));
   return finish_pass(&p, PASS_BARRIERS, LEVEL_LINEAR, codegen_barriers(g, n));
 }

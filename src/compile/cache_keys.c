@@ -20,11 +20,11 @@ static void add_text(str *s, const char *text) { str_add_bytes(s, text, strlen(t
 /* All fields, by position: a new field in either struct is a warning here
    (-Wmissing-field-initializers), and belongs in add_machine's numbers too. */
 _Static_assert(sizeof((target){
-                   0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0}, {{0, 0}, 0, 0}, 0}) ==
+                   0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0}, {{0, 0}, 0, 0}, 0, 0}) ==
                    sizeof(target),
                "");
 
-enum { NUMBERS = 22, FIRST_OF_HARDWARE = 15 };
+enum { NUMBERS = 23, FIRST_OF_HARDWARE = 16 };
 
 static void add_machine(str *s, const device_target *t) {
   add_text(s, t->device->backend->name);
@@ -38,9 +38,9 @@ static void add_machine(str *s, const device_target *t) {
                                      c->rules.f16,      c->rules.bf16,     t->caps.scratch_buffer,
                                      c->rules.lacks[0], c->rules.lacks[1], c->team_workers,
                                      c->warp,           c->group_bytes,    c->lanes,
-                                     h->l1_bytes,       h->l2_bytes,       h->l3_bytes,
-                                     h->l3_cores,       h->line_bytes,     h->page_bytes,
-                                     h->cores};
+                                     c->copy_bytes,     h->l1_bytes,       h->l2_bytes,
+                                     h->l3_bytes,       h->l3_cores,       h->line_bytes,
+                                     h->page_bytes,     h->cores};
   str_add_bytes(s, (const char *)numbers, sizeof numbers);
 }
 

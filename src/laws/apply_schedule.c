@@ -97,6 +97,12 @@ static const node *apply_pitch(laws *l, const node *sink, const law_args *a,
   return law_pitch(l, sink, a->subject, a->number);
 }
 
+static const node *apply_depth(laws *l, const node *sink, const law_args *a,
+                               const node *principals[]) {
+  (void)principals;
+  return law_depth(l, sink, a->subject, a->number);
+}
+
 static const node *apply_tensor(laws *l, const node *sink, const law_args *a,
                                 const node *principals[]) {
   return law_tensor(l, sink, a->subject, a->number, &principals[0]);

@@ -187,6 +187,11 @@ const node *law_ungate(laws *l, const node *sink, const node *stage);
     elements farther apart. Rows are of a constant length. */
 const node *law_pitch(laws *l, const node *sink, const node *stage, int64_t more);
 
+/** DEPTH: double buffering: an array gets `slots` slots, which iterations of the innermost loop
+    around it use by turns, and is built slots − 1 iterations ahead. Its elements are computed from
+    those of buffers alone, which the kernel does not store to. */
+const node *law_depth(laws *l, const node *sink, const node *stage, int64_t slots);
+
 /** TENSOR: applies row number `row` of tensor_rows.def to a sum of products of converted small
     elements of buffers: they are packed in words, groups along the range, over which the sum runs.
     `*groups` is the range of the groups, of which there are two or more. Rows that are not exact

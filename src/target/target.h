@@ -21,6 +21,7 @@ typedef struct target {
   tn_hardware hardware;  /* as reported: see hardware_with_defaults */
   rule_target rules;     /* ops that are decomposed for it */
   uint16_t lanes;        /* most of a vector; 0: as many as its bytes hold */
+  uint16_t copy_bytes;   /* sum of the sizes that a worker copies to shared memory as it goes on */
 } target;
 
 /** Lanes of a vector of some bytes. */

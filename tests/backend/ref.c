@@ -176,6 +176,7 @@ static tn_status ref_describe(void *device, const char *limit, tn_capabilities *
   caps->team_workers = TEAM_WORKERS;
   caps->warp = WARP;
   caps->group_bytes = GROUP_BYTES;
+  caps->copy_bytes = 4 | 8 | 16;
   return TN_OK;
 }
 

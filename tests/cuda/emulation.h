@@ -4,6 +4,7 @@
    random, which shows what is not ordered by them. A group part of whose workers are at another
    barrier than the rest, or at none, ends the launch with a fault. A warp meets likewise where it
    computes a tile: each worker writes its part of the matrices, and then reads those of others.
+   What a worker copies as it goes on arrives when it waits for that.
 
    Each kernel gets an entry `emulated_NAME`, and `emulated_sizes_NAME`, which tells the sizes of
    its parameters, by EMULATED(NAME) after the kernels. */
@@ -59,6 +60,19 @@ struct fibre {
   bool is_warp; /* it waits for its warp alone, which computes a tile */
 };
 
+/** A copy that a worker has not waited for yet. */
+struct copy {
+  void *to;
+  char bytes[16];
+  unsigned n, group; /* number of the waits before it */
+};
+
+/** The copies of a worker, in order. */
+struct copies {
+  copy *all;
+  unsigned n, room, waits;
+};
+
 /** The group that a thread runs. */
 struct team {
   void (*call)(void *);
@@ -70,6 +84,7 @@ struct team {
   unsigned seed;
   unsigned tiles[MOST_WORKERS];             /* that each worker computed */
   float words[2][MOST_WORKERS][MOST_WORDS]; /* of operands of a tile, by turns */
+  copies copied[MOST_WORKERS];
 };
 static thread_local team *current;
 
@@ -170,7 +185,7 @@ static bool go_on(team *t) {
 /** Runs one group; false: its workers part. */
 static bool run_group(team *t) {
   t->next = t->ended = t->fibres = 0;
-  for (unsigned i = 0; i < t->n; i++) t->tiles[i] = 0;
+  for (unsigned i = 0; i < t->n; i++) t->tiles[i] = t->copied[i].n = t->copied[i].waits = 0;
   shuffle(t, t->order, t->n);
   while (t->next < t->n)
     if (!begin_fibre(t)) return false;
@@ -180,7 +195,7 @@ static bool run_group(team *t) {
 }
 
 static void free_team(team *t) {
-  for (unsigned i = 0; i < MOST_WORKERS; i++) free(t->all[i].stack);
+  for (unsigned i = 0; i < MOST_WORKERS; i++) free(t->all[i].stack), free(t->copied[i].all);
   free(t);
 }
 
@@ -259,6 +274,40 @@ static __attribute__((noinline)) S multiply(S s, X x, Y y, float (*number)(unsig
   return s;
 }
 
+/* Copies. */
+
+static copies *own_copies() {
+  team *t = current;
+  return &t->copied[t->running->worker];
+}
+
+static __attribute__((noinline, unused)) void begin_copy(void *to, const void *from, unsigned n,
+                                                         bool is_there) {
+  copies *c = own_copies();
+  if (c->n == c->room) {
+    c->room = 2 * c->room + 16;
+    c->all = (copy *)realloc(c->all, c->room * sizeof *c->all);
+    if (!c->all) abort();
+  }
+  copy *x = &c->all[c->n++];
+  x->to = to, x->n = n, x->group = c->waits;
+  for (unsigned i = 0; i < n; i++) x->bytes[i] = is_there ? ((const char *)from)[i] : 0;
+}
+
+/** Ends a group of copies, and all but the `pending` latest; < 0: none. */
+static __attribute__((noinline, unused)) void end_copies(int pending) {
+  copies *c = own_copies();
+  unsigned left = 0;
+  c->waits++;
+  for (unsigned i = 0; i < c->n; i++) {
+    copy x = c->all[i];
+    bool is_done = pending >= 0 && x.group + (unsigned)pending < c->waits;
+    for (unsigned k = 0; k < x.n && is_done; k++) ((char *)x.to)[k] = x.bytes[k];
+    if (!is_done) c->all[left++] = x;
+  }
+  c->n = left;
+}
+
 /* Calls with arguments from a driver's list of pointers to them. */
 
 template <unsigned... I> struct numbers {};
@@ -294,6 +343,11 @@ template <class S, class X, class Y> static S mma_bf16(S s, X x, Y y) {
 template <class S, class X, class Y> static S mma_f16(S s, X x, Y y) {
   return emulation::multiply(s, x, y, emulation::of_f16);
 }
+
+template <int n, class T> static void copy_ahead(T *to, const T *from, bool is_there) {
+  emulation::begin_copy(to, from, n, is_there);
+}
+template <int pending> static void wait_copies() { emulation::end_copies(pending); }
 
 #define EMULATED(name)                                                                          \
   extern "C" int emulated_##name(void **arguments, const unsigned *grid, const unsigned *group, \

@@ -205,8 +205,9 @@ static const struct {
      false,
      true,
      {.l1_bytes = 4096, .l3_bytes = 4096, .l3_cores = 1, .cores = 8}},
-    {"teams", 0, false, false, true, {0}}, /* of eight workers */
-    {"warps", 0, false, false, true, {0}}, /* of 32, two a group, with what CUDA C has */
+    {"teams", 0, false, false, true, {0}},  /* of eight workers */
+    {"warps", 0, false, false, true, {0}},  /* of 32, two a group, with what CUDA C has */
+    {"copies", 0, false, false, true, {0}}, /* the same, and copies as workers go on */
 };
 
 static codegen_options options_of(const pass_call *c) {
@@ -221,7 +222,9 @@ static codegen_options options_of(const pass_call *c) {
                       .hardware = targets[i].hardware};
   if (!strcmp(targets[i].name, "teams"))
     o.target.team_workers = 8, o.target.group_bytes = 1 << 14, o.target.registers = 64;
-  bool has_warps = !strcmp(targets[i].name, "warps");
+  bool copies = !strcmp(targets[i].name, "copies");
+  bool has_warps = copies || !strcmp(targets[i].name, "warps");
+  if (copies) o.target.copy_bytes = 4;
   if (has_warps) {
     o.target.team_workers = 64, o.target.warp = 32;
     o.target.group_bytes = 1 << 14, o.target.registers = 64;
@@ -305,6 +308,11 @@ static void pass_index_width(const pass_call *c) {
   EACH_ROOT(c, codegen_index_width(c->g, c->roots->at[i], &o.target));
 }
 
+static void pass_copies(const pass_call *c) {
+  codegen_options o = options_of(c);
+  EACH_ROOT(c, codegen_copies_ahead(c->g, c->roots->at[i], &o.target));
+}
+
 static void pass_linearise(const pass_call *c) {
   EACH_ROOT(c, codegen_linearise(c->g, c->roots->at[i]));
 }
@@ -385,6 +393,7 @@ static const ir_pass ir_passes[] = {
     {"short_loops", pass_short_loops, LEVEL_LOWERED},
     {"decompose", pass_decompose, LEVEL_LOWERED},
     {"index_width", pass_index_width, LEVEL_LOWERED},
+    {"copies", pass_copies, LEVEL_LOWERED},
     {"linearise", pass_linearise, LEVEL_LINEAR},
     {"barriers", pass_barriers, LEVEL_LINEAR},
     {"codegen", pass_codegen, LEVEL_LINEAR},

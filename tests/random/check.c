@@ -27,6 +27,7 @@
 #include <string.h>
 
 size_t check_laws_applied, check_team_laws_applied, check_places_by_cost, check_places_at_random;
+size_t check_slots_private, check_slots_shared, check_copies_ahead;
 size_t check_skipped_steps;
 size_t check_rows_applied[TENSOR_ROWS];
 
@@ -548,6 +549,19 @@ static void run_schedule(run *x, size_t number, char *const memory[]) {
   }
 }
 
+/** Counts the arrays in slots of a lowered kernel, or its stores that copy ahead. */
+static void count_slots(run *x, const node *sink, bool copies) {
+  node_list order = topo_sort(x->a, &sink, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    bool is_ahead = n->op == OP_STORE && n->n_int && n->ints[0] == STORE_AHEAD;
+    bool has_slots = n->op == OP_ALLOC && n->n_int > 2;
+    if (copies) check_copies_ahead += is_ahead;
+    if (!copies && has_slots)
+      *(space_is_shared(n->ints[1]) ? &check_slots_shared : &check_slots_private) += 1;
+  }
+}
+
 /** The same for teams of workers, whose programs must not race either. */
 static void run_team_schedule(run *x, size_t number, char *const memory[]) {
   const schedule_step *step = &x->s->steps.at[number];
@@ -565,28 +579,32 @@ static void run_team_schedule(run *x, size_t number, char *const memory[]) {
   double workers = (double)node_int(digits.groups) * (double)digits.workers;
   if (law_expanded_nodes(x->a, sink, true) * workers > MOST_COMPUTED) return;
   run_kernel(x, step, reorders ? sink : step->kernel, want);
-  target plain = {.index32 = rng_chance(&own, 50), .registers = rng_chance(&own, 50) ? 16 : 4};
+  target plain = {.index32 = rng_chance(&own, 50),
+                  .registers = rng_chance(&own, 50) ? 16 : 4,
+                  .copy_bytes = rng_chance(&own, 70) ? 4 | 8 | 16 : 0};
   interp_teams teams = {.groups = node_int(digits.groups),
                         .workers = digits.workers,
                         .warp = digits.warp,
                         .seed = rng_next(&own)};
   print_stage(x, sink);
   check_verified(x, &sink, 1, LEVEL_KERNEL);
-  for (int stage = 0; stage < 5 && !failed(x); stage++) {
-    static const char *const names[] = {"lower", "expand", "registers", "short_loops",
-                                        "index_width"};
+  for (int stage = 0; stage < 6 && !failed(x); stage++) {
+    static const char *const names[] = {"lower",       "expand",      "registers",
+                                        "short_loops", "index_width", "copies"};
     report_stage(x->r, "random schedule for teams: %s, step %zu", names[stage], number);
     sink = stage == 0   ? codegen_lower(x->k, sink)
            : stage == 1 ? codegen_expand(x->k, sink)
            : stage == 2 ? codegen_promote_registers(x->k, sink, &plain)
            : stage == 3 ? codegen_short_loops(x->k, sink)
-                        : codegen_index_width(x->k, sink, &plain);
+           : stage == 4 ? codegen_index_width(x->k, sink, &plain)
+                        : codegen_copies_ahead(x->k, sink, &plain);
+    if (!stage || stage == 5) count_slots(x, sink, stage);
     print_stage(x, sink);
     check_verified(x, &sink, 1, LEVEL_LOWERED);
     if (failed(x)) return;
     const node *linear = codegen_barriers(x->k, codegen_linearise(x->k, sink));
     print_stage(x, linear);
-    if (stage == 4) check_verified(x, &linear, 1, LEVEL_LINEAR);
+    if (stage >= 4) check_verified(x, &linear, 1, LEVEL_LINEAR);
     char **now = copies(x, step, memory);
     interp_env e = env_of(x, step, now);
     check_status(x, interp_linear_in_teams(&e, linear, &teams, ir_mem(x->k), x->d));

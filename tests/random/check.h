@@ -58,6 +58,10 @@ extern size_t check_laws_applied, check_team_laws_applied;
 
 /** Number of arrays that schedules placed inside of others so far: as costs decide; at random. */
 extern size_t check_places_by_cost, check_places_at_random;
+/** Of random schedules for teams: arrays in slots of a worker, shared ones, and stores that copy
+    ahead. */
+extern size_t check_slots_private, check_slots_shared, check_copies_ahead;
+
 /** Steps that guards skipped. */
 extern size_t check_skipped_steps;
 

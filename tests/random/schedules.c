@@ -118,6 +118,21 @@ static void apply_digit(scheduling *s) {
   s->applied++;
 }
 
+/** Builds arrays ahead that may be. */
+static void apply_slots(scheduling *s) {
+  node_list order = topo_sort(ir_arena(s->laws.g), &s->sink, 1, NULL, NULL), ranges = {0};
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_STAGE && stage_n_ranges(order.at[i]))
+      vec_push(ir_arena(s->laws.g), &ranges, stage_range(order.at[i])[0]);
+  for (size_t i = 0; i < ranges.n; i++) {
+    const node *stage = law_find_binder(&s->laws, s->sink, ranges.at[i]);
+    const node *made = law_depth(&s->laws, s->sink, stage, rng_between(s->r, 2, 4));
+    if (!made || rng_chance(s->r, 30)) continue;
+    s->sink = made;
+    s->applied++;
+  }
+}
+
 static bool has_digits(scheduling *s) {
   node_list order = topo_sort(ir_arena(s->laws.g), &s->sink, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++)
@@ -136,6 +151,7 @@ const node *random_team_schedule(ir *g, rng *r, const node *sink, bool reorders,
     else
       apply_digit(&s);
   }
+  apply_slots(&s);
   *applied += s.applied;
   return has_digits(&s) ? s.sink : NULL;
 }

@@ -440,6 +440,8 @@ static void summarise(const suite *s, size_t found) {
       (unsigned long long)expect_counted.unknown);
   printf("random schedules: %zu laws, %zu for teams\n", check_laws_applied,
          check_team_laws_applied);
+  printf("arrays in slots: %zu of a worker, %zu shared, %zu copies ahead\n", check_slots_private,
+         check_slots_shared, check_copies_ahead);
   printf("arrays inside of others: %zu by cost, %zu at random\n", check_places_by_cost,
          check_places_at_random);
   printf("kernels with products of small types:");

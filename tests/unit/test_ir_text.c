@@ -307,6 +307,7 @@ static const node *varied(pool *p) {
 /** Further ops, which make the text above too long for a literal. */
 static const char further_ops[] =
     "%apart = distinct index %half %i %rest\n"
+    "%wait = wait void %i [pending=-1]\n%slots = alloc f32 8 [id=2 space=3 slots=2]\n"
     "%tile = load f32x256 %p %a 16 [columns=16]\n%tf = tile_bf16 f32x256 %tile %tile %tile\n"
     "%words = const i32x256 3\n%tu = tile_u8i8 i32x256 %words %words %words\n"
     "%pb = dot_f16 f32 %neg %b %p\n%four = load f32x4 %p %a\n%two = load f32x2 %p %a\n"
@@ -319,7 +320,7 @@ static void fill_pool(pool *p) {
   str all = str_new(&p->w->a);
   str_add_bytes(&all, every_op, strlen(every_op) - strlen("return %pr\n"));
   str_add(&all, further_ops);
-  str_add(&all, "return %tile %tf %tu %apart %pb %mb %mf");
+  str_add(&all, "return %tile %tf %tu %apart %wait %slots %pb %mb %mf");
   for (const char *c = every_op; (c = strchr(c, '%')); c++)
     if (c == every_op || c[-1] == '\n') str_addf(&all, " %.*s", (int)strcspn(c, " "), c);
   str_add(&all, "\n");

@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-enum { KERNELS = 1000, STEPS = 10, WORKERS = 1 };
+enum { KERNELS = 1000, STEPS = 12, WORKERS = 1 };
 
 typedef struct test {
   diag d;

@@ -53,7 +53,7 @@ static tn_status run(const char *text, int64_t out[WORKERS], uint64_t seed, char
 static void breaks(const char *text, const char *expected) {
   for (uint64_t seed = 0; seed < 8; seed++) {
     char why[256] = "";
-    int64_t out[WORKERS];
+    int64_t out[WORKERS] = {0, 1, 2, 3, 4, 5, 6, 7};
     assert_int_equal(run(text, out, seed, why), TN_ERR_INTERNAL);
     if (!strstr(why, expected)) fail_msg("got '%s' instead of '%s'", why, expected);
   }
@@ -62,7 +62,7 @@ static void breaks(const char *text, const char *expected) {
 static void works(const char *text, int64_t mask) {
   for (uint64_t seed = 0; seed < 8; seed++) {
     char why[256] = "";
-    int64_t out[WORKERS];
+    int64_t out[WORKERS] = {0, 1, 2, 3, 4, 5, 6, 7};
     if (run(text, out, seed, why)) fail_msg("%s", why);
     for (int64_t i = 0; i < WORKERS; i++) assert_int_equal(out[i], i ^ mask);
   }
@@ -150,11 +150,33 @@ static void launches_that_are_none(void **state) {
   }
 }
 
+/* Each worker copies its element to a shared array, and reads that of its neighbour. */
+#define COPY(pending, list)                                   \
+  "%n = const i64 8\n%one = const i64 1\n"                    \
+  "%w = special i64 %n \"l0\"\n%other = xor i64 %w %one\n"    \
+  "%out = param i64 8 [slot=0]\n"                             \
+  "%a = alloc i64 %n [id=0 space=3]\n"                        \
+  "%x = load i64 %out %w\n%put = store void %a %w %x [2]\n"   \
+  "%wait = wait void [pending=" pending "]\n"                 \
+  "%meet = barrier void [id=1 space=3]\n"                     \
+  "%done = after i64 %a %put\n%get = load i64 %done %other\n" \
+  "%store = store void %out %w %get\n"                        \
+  "%l = linear void %w %other %a %x %put " list " %store\nreturn %l\n"
+
+static void copies_are_there_after_a_wait(void **state) {
+  (void)state;
+  works(COPY("0", "%wait %meet %get"), 1);
+  breaks(COPY("0", "%meet %get"), "before a wait for its copy");
+  breaks(COPY("1", "%wait %meet %get"), "before a wait for its copy");
+  breaks(COPY("-1", "%wait %meet %get"), "before a wait for its copy");
+  breaks(COPY("0", "%meet %wait %get"), "before a wait for its copy"); /* the other worker's */
+}
+
 int main(void) {
   static const struct CMUnitTest tests[] = {
       cmocka_unit_test(barriers_part_accesses),    cmocka_unit_test(races_are_found),
       cmocka_unit_test(warps_share_their_own),     cmocka_unit_test(params_are_watched),
       cmocka_unit_test(teams_that_part_are_found), cmocka_unit_test(no_barrier_parts_groups),
-      cmocka_unit_test(launches_that_are_none)};
+      cmocka_unit_test(launches_that_are_none),    cmocka_unit_test(copies_are_there_after_a_wait)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

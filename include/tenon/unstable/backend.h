@@ -94,6 +94,10 @@ typedef struct tn_capabilities {
   uint32_t warp;         /**< workers of a warp, which may meet by themselves; 0: there are none */
   uint64_t group_bytes;  /**< memory that the workers of a group share */
   uint32_t max_lanes;    /**< most elements of a vector; 0: as many as vector_bytes hold */
+  uint32_t copy_bytes; /**< sizes, powers of 2, that a worker copies from a buffer to shared memory
+                          while it goes on, or-ed; 0: none. STOREs of such sizes may have the
+                          integer 2, by which they are marked for it; WAITs of programs without such
+                          STOREs do nothing */
 } tn_capabilities;
 
 /** A variable of a program, with inclusive bounds. */

@@ -27,7 +27,7 @@ double team_shared_bytes(const choice *c, const node *sink) {
       bytes += (double)(2 * fold_n_states(b) * sizeof(double)) * (double)t.digits.workers;
     for (size_t k = 0; b->op == OP_STAGE && k < stage_n_values(b); k++) {
       if (team_arrays_find(&t, b, k)->widest == KIND_LOOP || law_find_out(sink, b)) continue;
-      double elements = 1;
+      double elements = (double)stage_slots(b);
       for (size_t p = 0; p < stage_rank(b, k); p++) elements *= (double)stage_extents(b, k)[p]->hi;
       const node_list *open = map_get(&t.open, b);
       for (size_t p = 0; p < open->n; p++)

@@ -3,7 +3,11 @@
    none, as no element is written twice. A barrier stands directly before the later access, but
    outside of the loops that hold that and not the earlier one. Accesses at the end of a loop come
    before those at its beginning: each loop is passed until nothing changes. Where workers run
-   different numbers of iterations, or some do and some do not, there is no barrier inside. */
+   different numbers of iterations, or some do and some do not, there is no barrier inside.
+
+   Of an array in slots a turn reads one and fills another: its accesses clash with those of earlier
+   turns alone, which end at WAITs. What is stored ahead is there after a WAIT, so that a barrier
+   before it parts no store from later loads. */
 #include "codegen/codegen.h"
 #include "ir/core/uniform.h"
 
@@ -11,6 +15,7 @@
 typedef struct access {
   const node *alloc;
   bool is_read, is_written;
+  bool is_read_now, is_written_now; /* in slots: since the last WAIT; the latter may be pending */
 } access;
 
 typedef VEC(access) accesses;
@@ -45,6 +50,27 @@ static void add_access(program *p, accesses *all, access x) {
   }
   known->is_read |= x.is_read;
   known->is_written |= x.is_written;
+  known->is_read_now |= x.is_read_now;
+  known->is_written_now |= x.is_written_now;
+}
+
+static access access_make(const node *n, const node *alloc) {
+  bool reads = n->op == OP_LOAD, has_slots = alloc->n_int > 2;
+  return (access){.alloc = alloc,
+                  .is_read = reads && !has_slots,
+                  .is_written = !reads && !has_slots,
+                  .is_read_now = reads && has_slots,
+                  .is_written_now = !reads && has_slots};
+}
+
+/** Makes the accesses of a turn those of an earlier one. */
+static void end_turn(accesses *pending) {
+  for (size_t i = 0; i < pending->n; i++) {
+    access *x = &pending->at[i];
+    x->is_read |= x->is_read_now;
+    x->is_written |= x->is_written_now;
+    x->is_read_now = false;
+  }
 }
 
 static void add_all(program *p, accesses *to, const accesses *from) {
@@ -52,7 +78,8 @@ static void add_all(program *p, accesses *to, const accesses *from) {
 }
 
 static bool clash(const access *a, const access *b) {
-  return (a->is_written && b->is_read) || (a->is_read && b->is_written);
+  bool reads = b->is_read || b->is_read_now, writes = b->is_written || b->is_written_now;
+  return (a->is_written && reads) || (a->is_read && writes);
 }
 
 /** The spaces of arrays that later accesses need a barrier for, as bits. */
@@ -69,9 +96,12 @@ static unsigned needed(const accesses *earlier, const accesses *later) {
 static void pass_barrier(accesses *pending, unsigned spaces) {
   size_t n = 0;
   bool is_group = spaces >> SPACE_GROUP & 1;
-  for (size_t i = 0; i < pending->n; i++)
-    if (!is_group && !(spaces >> pending->at[i].alloc->ints[1] & 1))
-      pending->at[n++] = pending->at[i];
+  for (size_t i = 0; i < pending->n; i++) {
+    access x = pending->at[i];
+    if (is_group || spaces >> x.alloc->ints[1] & 1)
+      x = (access){.alloc = x.alloc, .is_written_now = x.is_written_now};
+    if (x.is_read || x.is_written || x.is_read_now || x.is_written_now) pending->at[n++] = x;
+  }
   pending->n = n;
 }
 
@@ -98,8 +128,15 @@ static bool first_accesses(program *p, size_t from, size_t to, accesses *first) 
       continue;
     }
     const node *alloc = shared_array(n);
-    if (alloc) add_access(p, first, (access){alloc, n->op == OP_LOAD, n->op == OP_STORE});
+    if (alloc) add_access(p, first, access_make(n, alloc));
   }
+  return false;
+}
+
+/** True if the iterations of a loop are turns. */
+static bool has_turns(const program *p, size_t at) {
+  for (size_t i = at + 1; i < p->end[at]; i++)
+    if (p->list[i]->op == OP_WAIT && p->list[i]->src[0] == p->list[at]) return true;
   return false;
 }
 
@@ -115,9 +152,11 @@ static void part(program *p, const node *n, const accesses *own, accesses *pendi
 static void insert_around_loop(program *p, size_t at, accesses *pending) {
   const node *range = p->list[at];
   accesses first = {0}, carried = {0};
-  bool is_uniform = uniform_size(&p->facts, range->src[0]);
+  bool is_uniform = uniform_size(&p->facts, range->src[0]), has_waits = has_turns(p, at);
+  if (has_waits) end_turn(pending);
   if (is_uniform) {
-    for (size_t before = SIZE_MAX; before != p->changes;) {
+    size_t least = has_waits ? 2 : 1; /* turns clash with earlier ones alone */
+    for (size_t before = SIZE_MAX, n = 0; before != p->changes || n < least; n++) {
       before = p->changes;
       accesses start = {0};
       add_all(p, &start, &carried);
@@ -132,8 +171,9 @@ static void insert_around_loop(program *p, size_t at, accesses *pending) {
                "shared array",
                range->id);
   part(p, range, &first, pending);
-  if (stops && range->src[0]->lo >= 1) pending->n = 0;
+  if (stops && range->src[0]->lo >= 1) pass_barrier(pending, 1u << SPACE_GROUP);
   add_all(p, pending, is_uniform ? &carried : &first);
+  if (has_waits) end_turn(pending);
 }
 
 /** Inserts barriers into the instructions from one position to another. */
@@ -143,9 +183,11 @@ static void insert(program *p, size_t from, size_t to, accesses *pending) {
     if (n->op == OP_RANGE) {
       insert_around_loop(p, i, pending);
       i = p->end[i];
+    } else if (n->op == OP_WAIT) {
+      end_turn(pending);
     } else if (alloc) {
       accesses own = {0};
-      add_access(p, &own, (access){alloc, n->op == OP_LOAD, n->op == OP_STORE});
+      add_access(p, &own, access_make(n, alloc));
       part(p, n, &own, pending);
       add_all(p, pending, &own);
     }

@@ -54,12 +54,9 @@ static const node *finish_copy(unroller *u, const map *image, const node *n, con
   bool is_storage = n->op == OP_ALLOC;
   if (!is_storage && node_n_operands(n) == n->n_src) return subst_rebuild(u->g, n, src);
   node_spec s = node_spec_with_sources(n, src, count);
-  int64_t numbers[2];
-  if (is_storage) {
-    numbers[0] = ir_fresh_id(u->g);
-    numbers[1] = n->ints[1];
-    s.ints = numbers;
-  }
+  int64_t *numbers = arena_copy(u->a, n->ints, n->n_int * sizeof *numbers);
+  if (is_storage) numbers[0] = ir_fresh_id(u->g);
+  s.ints = numbers;
   return ir_make(u->g, &s);
 }
 

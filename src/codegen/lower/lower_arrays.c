@@ -23,8 +23,8 @@ const node *lower_alloc(lowering *l, dtype t, const node *binder, const node *si
   src[n++] = size;
   for (uint32_t i = 0; i < place->n; i++)
     if (loops[i]) src[n++] = loops[i];
-  int64_t ints[] = {ir_fresh_id(l->g), space};
-  return ir_node(l->g, OP_ALLOC, t, src, n, ints, 2);
+  int64_t ints[] = {ir_fresh_id(l->g), space, map_has(&l->turns, binder) ? stage_slots(binder) : 1};
+  return ir_node(l->g, OP_ALLOC, t, src, n, ints, ints[2] > 1 ? 3 : 2);
 }
 
 const node *lower_after(lowering *l, const node *storage, const node *const *effects, size_t n,
@@ -152,6 +152,13 @@ static void add_outer_digits(lowering *l, home *h, const node *binder, storage_s
   }
 }
 
+/** Adds the slots of a STAGE that is built ahead. */
+static void add_slots(lowering *l, home *h, const node *binder) {
+  if (!map_has(&l->turns, binder)) return;
+  vec_push(l->a, &h->outer, lower_slot(l, binder));
+  vec_push(l->a, &h->extended, ix_const(l->g, stage_slots(binder)));
+}
+
 home lower_home(lowering *l, const node *binder, size_t component) {
   bool is_stage = binder->op == OP_STAGE;
   const team_array *a = team_arrays_find(&l->teams, binder, component);
@@ -166,6 +173,7 @@ home lower_home(lowering *l, const node *binder, size_t component) {
   if (h.part) h.storage = lower_node(l, h.part->param);
   if (h.part) return h;
   storage_space space = team_array_space(a, rank);
+  add_slots(l, &h, binder);
   add_outer_digits(l, &h, binder, space);
   const node *size = row_major_size(l->g, home_rank(&h), home_dims(l, &h, &h.extended, h.extents));
   dtype t = is_stage ? (dtype)stage_value(binder, component)->dtype : fold_dtype(binder, component);

@@ -81,7 +81,8 @@ static void lower_stage(lowering *l, const node *s) {
   }
   const node *end = store_values(l, s, homes, storage);
   for (size_t i = 0; i < n; i++)
-    homes[i].storage = lower_after(l, homes[i].storage, &end, 1, NULL, 0);
+    homes[i].storage = map_has(&l->turns, s) ? lower_build_ahead(l, s, homes[i].storage, end)
+                                             : lower_after(l, homes[i].storage, &end, 1, NULL, 0);
   map_set(l->a, &l->homes, s, homes);
 }
 
@@ -273,9 +274,11 @@ const node *codegen_lower(ir *g, const node *sink) {
   fold_analysis_in_place(l.a, sink, &l.in_place);
   lower_find_starts(&l, &order);
   fold_analysis_scopes(g, sink, &l.places);
+  lower_find_turns(&l, sink, &order);
   lower_find_outputs(&l, &order);
   law_collect_vectorised(&(laws){.g = g}, sink, NULL, &l.lanes);
   lower_graph(&l, sink);
   range_kind kind = l.has_warp_tiles ? KIND_UNROLL : KIND_LOOP;
-  return remainder_loops_separate(g, loops_for_tiles(g, lower_node(&l, sink), kind));
+  sink = lower_enclose_slots(&l, lower_node(&l, sink));
+  return remainder_loops_separate(g, loops_for_tiles(g, sink, kind));
 }

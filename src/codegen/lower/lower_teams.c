@@ -38,8 +38,7 @@ const node *lower_digit_value(lowering *l, const team_digit *d) {
   return is_slowest ? x : ix_mod(l->g, x, d->extent);
 }
 
-/** A loop of one iteration where a size is above 0, else of none. */
-static const node *gate_make(lowering *l, const node *size) {
+const node *lower_gate(lowering *l, const node *size) {
   const node *zero = ix_const(l->g, 0), *one = ix_const(l->g, 1);
   return range_make(l->g, ix_min(l->g, ix_max(l->g, size, zero), one), KIND_LOOP);
 }
@@ -49,7 +48,7 @@ const node *lower_digit(lowering *l, const node *range) {
   if (team_digits_has_all(&l->teams.digits, range)) return value;
   const node *extent = lower_node(l, range_extent(range));
   if (!extent) extent = range_extent(range); /* of a copy, which is lowered already */
-  const node *gate = gate_make(l, ix_sub(l->g, extent, value));
+  const node *gate = lower_gate(l, ix_sub(l->g, extent, value));
   map_set(l->a, &l->gates, range, (void *)gate);
   return ix_add(l->g, value, gate);
 }
@@ -96,7 +95,7 @@ const node *lower_store_once(lowering *l, const node *store, const node *stage, 
     if (!is_parted && is_shared_along(d, storage)) sum = ix_add(l->g, sum, lower_digit_value(l, d));
   }
   if (node_is_bits(sum, 0)) return store;
-  const node *gate = gate_make(l, ix_sub(l->g, ix_const(l->g, 1), sum));
+  const node *gate = lower_gate(l, ix_sub(l->g, ix_const(l->g, 1), sum));
   const node **src = arena_alloc(l->a, (store->n_src + 1) * sizeof *src);
   for (uint32_t i = 0; i < store->n_src; i++) src[i] = store->src[i];
   src[store->n_src] = gate;
@@ -175,7 +174,7 @@ static void combine_along(tree *t, const team_digit *d) {
   for (int64_t n = node_int(d->extent), half; n > 1; n = half) {
     half = (n + 1) / 2;
     const node *all = publish(t),
-               *gate = gate_make(l, ix_add_const(l->g, ix_scale(l->g, value, -1), n - half));
+               *gate = lower_gate(l, ix_add_const(l->g, ix_scale(l->g, value, -1), n - half));
     const node *other = ix_add(l->g, t->number, ix_scale(l->g, d->stride, half));
     const node *x = lower_load(l, tree_type(t), all, ix_add(l->g, other, gate));
     const node *src[] = {t->storage, ix_const(l->g, 0), combine(t, partial(t), x), gate};

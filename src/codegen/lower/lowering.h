@@ -26,7 +26,7 @@ typedef struct home {
   const node *const *extents;
   uint32_t dropped;        /* coordinates of which each worker holds its part: bit p for p */
   bool is_partial;         /* some workers have no part */
-  node_list outer;         /* digits for each of which a shared array has a part, lowered */
+  node_list outer;         /* the slot, and digits for each of which a shared array has a part */
   node_list extended;      /* their extents */
   const output_part *part; /* NULL: an array of its own */
 } home;
@@ -41,6 +41,8 @@ typedef struct lowering {
   map in_place; /* STAGEs whose loops write the states of their FOLD */
   map outputs;  /* INDEX of a FOLD that an OUT's STAGE copies → output_part */
   map starts;   /* STAGE that starts as a state of its FOLD → FOLD */
+  map turns;    /* STAGE that is built ahead → the loop whose iterations use its slots by turns */
+  map ahead;    /* ALLOC of such a STAGE → this loop, lowered */
   map places;   /* STAGE or FOLD → range_set that its storage depends on */
   map lanes;    /* ranges that are vectors, or inside of vectors */
   team_arrays teams;
@@ -110,6 +112,22 @@ const node *lower_copy_home(lowering *l, const home *from, const home *to, const
 /** True if copies of its own loops may run over the elements that a stage's value writes. */
 bool lower_may_repeat(lowering *l, const node *stage, size_t value);
 
+/* lower_slots.c */
+
+/** Finds the STAGEs that are built ahead, whose storage is that of all turns of their loop. */
+void lower_find_turns(lowering *l, const node *sink, const node_list *order);
+
+/** The slot that an iteration of a STAGE's loop uses. */
+const node *lower_slot(lowering *l, const node *stage);
+
+/** The ALLOC of a STAGE that is built ahead, after what builds its arrays: copies of `end`, which
+    builds the one that an iteration reads. */
+const node *lower_build_ahead(lowering *l, const node *stage, const node *alloc, const node *end);
+
+/** The lowered kernel in which storage of STAGEs that are built ahead depends on all loops around
+    that of their turns, which begin anew in each of their iterations. */
+const node *lower_enclose_slots(lowering *l, const node *sink);
+
 /* fuse_emits.c */
 
 /** The kernel in which FOLDs store to outputs what STAGEs would compute of their emitted values:
@@ -145,6 +163,9 @@ const node *lower_digit(lowering *l, const node *range);
 
 /** A digit as such an expression. */
 const node *lower_digit_value(lowering *l, const team_digit *d);
+
+/** A loop of one iteration where a size is above 0, else of none. */
+const node *lower_gate(lowering *l, const node *size);
 
 /** A store that one of several workers makes which would store the same: those with the index 0 of
     each digit of the space's team that is neither in the coordinates of the STAGE's value nor

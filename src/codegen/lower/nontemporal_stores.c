@@ -72,7 +72,7 @@ static void find_streaming_stores(streaming *s, const node_list *order) {
 
 static const node *mark_nontemporal(ir *g, const node *store) {
   node_spec s = node_spec_with_sources(store, store->src, store->n_src);
-  s.ints = &(int64_t){1};
+  s.ints = &(int64_t){STORE_NONTEMPORAL};
   s.n_int = 1;
   return ir_make(g, &s);
 }

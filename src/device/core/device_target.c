@@ -91,7 +91,8 @@ static tn_status set_target(device_target *t, diag *d) {
                        .warp = c->warp,
                        .group_bytes = c->group_bytes,
                        .hardware = c->hardware,
-                       .lanes = (uint16_t)c->max_lanes};
+                       .lanes = (uint16_t)c->max_lanes,
+                       .copy_bytes = (uint16_t)c->copy_bytes};
   t->target.rules.f16 = c->dtypes >> TN_F16 & 1;
   t->target.rules.bf16 = c->dtypes >> TN_BF16 & 1;
   for (const char *const *name = c->lacks; name && *name; name++) {
@@ -102,7 +103,7 @@ static tn_status set_target(device_target *t, diag *d) {
     rule_target_add_missing_op(&t->target.rules, o);
   }
   if (c->vector_bytes > UINT16_MAX || c->registers > UINT16_MAX || c->max_buffers > UINT16_MAX ||
-      c->max_lanes > UINT16_MAX || !c->target[0])
+      c->max_lanes > UINT16_MAX || c->copy_bytes > UINT16_MAX || !c->target[0])
     return diag_set(d, TN_ERR_DEVICE, "renderer %s has inconsistent capabilities",
                     t->renderer->name);
   return TN_OK;

@@ -28,6 +28,7 @@ static tn_status cuda_describe(void *device, const char *limit, tn_capabilities 
   caps->warp = CUDA_WARP;
   caps->group_bytes = (uint64_t)k->group_bytes;
   caps->max_scratch = MACHINE_TEAM_PRIVATE_BYTES / caps->team_workers;
+  caps->copy_bytes = k->major >= 8 ? 4 | 8 | 16 : 0;
   caps->index32 = true;
   caps->max_buffers = (CUDA_ARGUMENT_BYTES - CUDA_VALUE_BYTES) / sizeof(cuda_address);
   caps->dtypes = types();

@@ -132,6 +132,19 @@ const node *binder_with_ranges(ir *g, const node *b, const node *const src[], si
   return made;
 }
 
+const node *binder_with_slots(ir *g, const node *stage, int64_t slots) {
+  size_t all = STAGE_HEAD + stage_n_values(stage);
+  arena *a = ir_scratch(g);
+  arena_mark here = arena_save(a);
+  int64_t *ints = arena_alloc(a, (all + 1) * sizeof *ints);
+  for (size_t i = 0; i < all; i++) ints[i] = stage->ints[i];
+  ints[all] = slots;
+  size_t n = slots > 1 ? all + 1 : all;
+  const node *made = ir_node(g, OP_STAGE, DT_VOID, stage->src, stage->n_src, ints, n);
+  arena_rewind(a, here);
+  return made;
+}
+
 const node *binder_with_pin(ir *g, const node *b, const node *pin) {
   arena *a = ir_scratch(g);
   arena_mark here = arena_save(a);

@@ -61,6 +61,9 @@ const node *index_make(ir *g, dtype t, const node *of, int64_t component, size_t
 const node *binder_with_ranges(ir *g, const node *b, const node *const src[], size_t n,
                                const node *const ranges[]);
 
+/** Remakes a STAGE with a number of slots, 1 or more. */
+const node *binder_with_slots(ir *g, const node *stage, int64_t slots);
+
 /** Remakes a STAGE or FOLD with one more pin. */
 const node *binder_with_pin(ir *g, const node *b, const node *pin);
 

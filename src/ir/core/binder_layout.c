@@ -23,7 +23,7 @@ int64_t fold_component_of(const int64_t ints[], size_t state) {
   return ints[FOLD_HEAD + 2 * state + 1];
 }
 
-/** The ranks of the arrays: the last integers. */
+/** The ranks of the arrays. */
 static const int64_t *ranks_of(op o, const int64_t ints[]) {
   return o == OP_STAGE ? ints + STAGE_HEAD : ints + FOLD_HEAD + 2 * ints[FOLD_STATES];
 }
@@ -73,7 +73,10 @@ const char *binder_check_layout(op o, const int64_t ints[], size_t n_int, size_t
   if (o == OP_FOLD && !p.states) return "a fold needs a state";
   if (o == OP_FOLD && !p.n_ranges) return "a fold needs a range";
   if (p.n_ranges > MOST_RANGES) return "too many ranges";
-  if (n_int != head + 2 * p.states + p.arrays) return "wrong number of integers";
+  size_t all = head + 2 * p.states + p.arrays;
+  bool has_slots = o == OP_STAGE && n_int == all + 1;
+  if (n_int != all && !has_slots) return "wrong number of integers";
+  if (has_slots && ints[all] < 2) return "several slots are two or more";
   const int64_t *ranks = ranks_of(o, ints);
   for (size_t i = 0; i < p.arrays; i++)
     if (!is_count(ranks[i], IR_MAX_RANK)) return "more than 31 dimensions";
@@ -100,6 +103,12 @@ size_t stage_n_values(const node *s) { return (size_t)s->ints[STAGE_VALUES]; }
 size_t stage_n_ranges(const node *s) { return (size_t)s->ints[STAGE_RANGES]; }
 size_t stage_n_pins(const node *s) { return (size_t)s->ints[STAGE_PINS]; }
 bool stage_is_cut(const node *s) { return s->ints[STAGE_CUT] != 0; }
+
+int64_t stage_slots(const node *s) {
+  size_t all = STAGE_HEAD + stage_n_values(s);
+  return s->n_int > all ? s->ints[all] : 1;
+}
+
 size_t stage_rank(const node *s, size_t value) { return rank_of(s, value); }
 const node *const *stage_coords(const node *s, size_t value) { return coords_of(s, value); }
 const node *const *stage_extents(const node *s, size_t value) { return extents_of(s, value); }

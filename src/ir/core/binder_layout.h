@@ -6,13 +6,14 @@
    RANGE(extent) {id, kind, axis, tail}
      An index 0 … extent − 1, bound by one binder. Its id stays the same in all rewrites.
 
-   STAGE {values, ranges, pins, cut, rank of each value}
+   STAGE {values, ranges, pins, cut, rank of each value, slots if there are several}
      sources: values …; coordinates of value 0 …, of value 1 …; extents of value 0 …, …;
               ranges …; pins …
      Builds arrays: for all ranges r, A_i[x_i(r)] = v_i. Coordinates are logical, extents are the
      sizes of the arrays. A value is written once for each binding of the ranges up to the last one
      that it or its coordinates depend on. No element is written twice with different values, so the
-     order of the ranges is free. An element that is never written is undefined.
+     order of the ranges is free. An element that is never written is undefined. Slots change no
+     value: an array of n slots is built n − 1 iterations before the one that reads it.
 
    FOLD {states, emits, ranges, pins, op and component of each state, rank of each emit}
      sources: inits …; steps …; emitted values …; coordinates of emit 0 …, of emit 1 …;
@@ -107,7 +108,7 @@ binder_layout binder_layout_of(op o, const int64_t ints[]);
 const char *binder_check_layout(op o, const int64_t ints[], size_t n_int, size_t n_src);
 
 /* The first integers of a STAGE and of a FOLD. A FOLD's continue with op and component of each
-   state; both end with the rank of each array. */
+   state; then both have the rank of each array, and a STAGE its slots. */
 enum { STAGE_VALUES, STAGE_RANGES, STAGE_PINS, STAGE_CUT, STAGE_HEAD };
 enum { FOLD_STATES, FOLD_EMITS, FOLD_RANGES, FOLD_PINS, FOLD_HEAD };
 
@@ -116,6 +117,7 @@ size_t stage_n_values(const node *s);
 size_t stage_n_ranges(const node *s);
 size_t stage_n_pins(const node *s);
 bool stage_is_cut(const node *s);
+int64_t stage_slots(const node *s); /* 1: the array is built where it is read */
 size_t stage_rank(const node *s, size_t value);
 static inline const node *stage_value(const node *s, size_t i) { return s->src[i]; }
 const node *const *stage_coords(const node *s, size_t value);

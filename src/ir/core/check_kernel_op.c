@@ -181,7 +181,13 @@ const char *check_op_alloc(const node_spec *s) {
     return "a size that is no index, or is negative";
   if (!check_all(is_scope, s->src + 1, s->n_src - 1)) return "the place of an alloc is ranges";
   if (s->ints[0] < 0 || s->ints[0] == INT64_MAX) return "no number of an alloc";
+  if (s->n_int > 2 && s->ints[2] < 2) return "several slots are two or more";
   return s->ints[1] < 0 || s->ints[1] > SPACE_GROUP ? "a space is 0 to 3" : NULL;
+}
+
+const char *check_op_wait(const node_spec *s) {
+  if (!check_all(is_scope, s->src, s->n_src)) return "the place of a wait is ranges";
+  return s->ints[0] < -1 ? "a number of copies is not negative" : NULL;
 }
 
 const char *check_op_barrier(const node_spec *s) {
@@ -199,13 +205,23 @@ const char *check_op_load(const node_spec *s) {
   return has_rows ? NULL : "a tile has whole rows";
 }
 
+/** True for a store of what a LOAD of a PARAM has, to memory that workers share. */
+static bool is_copy_of_param(const node_spec *store) {
+  const node *to = node_storage_root(store->src[0]), *from = store->src[2];
+  return to->op == OP_ALLOC && space_is_shared(to->ints[1]) && from->op == OP_LOAD &&
+         from->n_src == 2 && from->src[0]->op == OP_PARAM;
+}
+
 const char *check_op_store(const node_spec *s) {
   const node *value = s->src[2];
   if (!is_storage(s->src[0])) return "store writes a param or an alloc";
   if (!check_is_address(s->src[1])) return "an address that is no index";
   if (!check_is_value(value) || value->rank) return "store takes a value";
   if (!check_all(is_scope, s->src + 3, s->n_src - 3)) return "the place of a store is ranges";
-  if (s->n_int > 1 || (s->n_int && s->ints[0] != 1)) return "store may be marked with a 1 only";
+  if (s->n_int > 1 || (s->n_int && s->ints[0] != STORE_NONTEMPORAL && s->ints[0] != STORE_AHEAD))
+    return "store may be marked with a 1 or a 2 only";
+  if (s->n_int && s->ints[0] == STORE_AHEAD && !is_copy_of_param(s))
+    return "an element of a param is copied to memory that workers share";
   return value->dtype == s->src[0]->dtype ? NULL : "store of another type";
 }
 

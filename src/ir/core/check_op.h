@@ -66,6 +66,7 @@ const char *check_op_barrier(const node_spec *s);
 const char *check_op_load(const node_spec *s);
 const char *check_op_store(const node_spec *s);
 const char *check_op_prefetch(const node_spec *s);
+const char *check_op_wait(const node_spec *s);
 const char *check_op_after(const node_spec *s);
 const char *check_op_end(const node_spec *s);
 const char *check_op_special(const node_spec *s);

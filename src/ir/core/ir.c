@@ -127,6 +127,7 @@ const node *node_storage_root(const node *s) {
 
 size_t node_n_operands(const node *n) {
   switch (n->op) {
+  case OP_WAIT: return 0;
   case OP_ALLOC:
   case OP_AFTER: return 1;
   case OP_PREFETCH: return 2;

@@ -15,6 +15,10 @@ typedef enum op {
 /** Where an ALLOC lies: a worker's registers and scratch memory, memory of a warp, of a group. */
 typedef enum storage_space { SPACE_REGISTER, SPACE_SCRATCH, SPACE_WARP, SPACE_GROUP } storage_space;
 
+/** Marks of a STORE. STORE_AHEAD: the value is a LOAD's of a PARAM, which a worker of a team copies
+    while it goes on; the element is there from a WAIT on. */
+enum { STORE_NONTEMPORAL = 1, STORE_AHEAD = 2 };
+
 /** True for memory that workers of a team share. */
 static inline bool space_is_shared(int64_t space) { return space >= SPACE_WARP; }
 

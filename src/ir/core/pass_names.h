@@ -51,6 +51,7 @@
   X(PASS_SHORT_LOOPS, "short_loops")                        \
   X(PASS_DECOMPOSE, "decompose")                            \
   X(PASS_INDEX_WIDTH, "index_width")                        \
+  X(PASS_COPIES, "copies")                                  \
   X(PASS_LINEARISE, "linearise")                            \
   X(PASS_BARRIERS, "barriers")
 

@@ -202,6 +202,7 @@ static void add_instruction(program *p, const node *n) {
   case OP_STORE: add_store(p, n); return;
   case OP_SPECIAL: add_special(p, n); return;
   case OP_BARRIER: add_meeting(p, STEP_BARRIER, n); return;
+  case OP_WAIT: add_step(p, STEP_WAIT, n, NULL, 0); return;
   case OP_PARAM:
   case OP_PREFETCH:
   case OP_AFTER: return;
@@ -337,6 +338,32 @@ static void run_load(program *p, const step *s) {
   }
 }
 
+static void put(const storage *m, size_t at, uint64_t bits) {
+  scalar_store(m->dtype, m->data + at * dtype_bytes(m->dtype), bits);
+  if (m->written) m->written[at] = 1;
+}
+
+/** Begins to copy an element, which is there from a WAIT on. */
+static void put_ahead(program *p, const step *s, size_t at, uint64_t bits) {
+  team_note_copy(p, s, at, true);
+  vec_push(&p->work, &p->copies, ((copied_element){s, at, bits, p->waits}));
+}
+
+/** Ends the copies before all but the latest groups, of which one ends here. */
+static void run_wait(program *p, const step *s) {
+  size_t n = 0;
+  int64_t pending = s->n->ints[0];
+  p->waits++;
+  for (size_t i = 0; i < p->copies.n; i++) {
+    copied_element c = p->copies.at[i];
+    bool is_done = pending >= 0 && c.group + (uint64_t)pending < p->waits;
+    if (is_done) team_note_copy(p, c.store, c.at, false);
+    if (is_done) put(c.store->storage, c.at, c.bits);
+    if (!is_done) p->copies.at[n++] = c;
+  }
+  p->copies.n = n;
+}
+
 static void run_store(program *p, const step *s) {
   const storage *m = s->storage;
   const slot *address = written_operand(p, s, 0);
@@ -345,9 +372,12 @@ static void run_store(program *p, const step *s) {
   if (value->invalid) linear_ill_formed(p, s->n, "stores an invalid address");
   size_t at = checked_address(p, s, (int64_t)*lanes_of(p, address), value->lanes);
   for (unsigned i = 0; i < value->lanes; i++) {
-    if (p->team) team_note_write(p, s, at + i, lanes_of(p, value)[i]);
-    scalar_store(m->dtype, m->data + (at + i) * dtype_bytes(m->dtype), lanes_of(p, value)[i]);
-    if (m->written) m->written[at + i] = 1;
+    uint64_t bits = lanes_of(p, value)[i];
+    if (p->team) team_note_write(p, s, at + i, bits);
+    if (p->team && s->n->n_int && s->n->ints[0] == STORE_AHEAD)
+      put_ahead(p, s, at + i, bits);
+    else
+      put(m, at + i, bits);
   }
 }
 
@@ -449,6 +479,7 @@ bool linear_run(program *p) {
     case STEP_ALLOC: run_alloc(p, s); break;
     case STEP_LOAD: run_load(p, s); break;
     case STEP_STORE: run_store(p, s); break;
+    case STEP_WAIT: run_wait(p, s); break;
     case STEP_AFFINE: run_affine(p, s); break;
     case STEP_VECTORIZE:
     case STEP_EXTRACT:

@@ -20,6 +20,7 @@ enum { SEVERAL = -1 };
 
 typedef struct element {
   access read, write;
+  bool is_copied; /* a worker copies it, and has not waited for that yet */
 } element;
 
 /** Memory that workers share, of a group or warp while it runs, or of a param. */
@@ -128,11 +129,21 @@ static _Noreturn void raise_race(const program *p, const step *s, size_t at, con
              op_name(s->storage->n->op), s->storage->n->id);
 }
 
+static _Noreturn void raise_copied(const program *p, const step *s, size_t at) {
+  diag_raise(p->d, TN_ERR_INTERNAL,
+             "%s (node %" PRIu64
+             "): worker %lld of group %lld accesses element %zu of %s (node %" PRIu64
+             ") before a wait for its copy",
+             op_name(s->n->op), s->n->id, (long long)p->worker, (long long)p->team->group, at,
+             op_name(s->storage->n->op), s->storage->n->id);
+}
+
 void team_note_read(program *p, const step *s, size_t at) {
   const team_memory *x = param_memory(p, s->storage);
   if (!x) return;
   element *e = &x->elements[at];
   access now = access_of(p);
+  if (e->is_copied) raise_copied(p, s, at);
   if (!is_before(&e->write, &now)) raise_race(p, s, at, "reads");
   if (is_before(&e->read, &now)) {
     e->read = now;
@@ -166,9 +177,16 @@ void team_note_write(program *p, const step *s, size_t at, uint64_t bits) {
   if (!x) return;
   element *e = &x->elements[at];
   access now = access_of(p);
+  if (e->is_copied) raise_copied(p, s, at);
   bool is_race = !is_before(&e->write, &now) && !repeats_overlap(p, s, &e->write, &now, at, bits);
   if (is_race || !is_before(&e->read, &now)) raise_race(p, s, at, "writes");
   e->write = now;
+}
+
+void team_note_copy(program *p, const step *s, size_t at, bool begins) {
+  element *e = &s->storage->seen->elements[at];
+  e->is_copied = begins;
+  e->write = access_of(p);
 }
 
 /* Running. */
@@ -317,6 +335,7 @@ static void run_group(team *t) {
     t->warp_barriers[warp_of(t, w)] = 0;
     t->has_ended[w] = false;
     p->next = 0;
+    p->copies.n = 0;
     for (size_t i = 0; i < p->group_slots.n; i++)
       p->values.at[p->slots.at[p->group_slots.at[i]].at] = (uint64_t)t->group;
   }

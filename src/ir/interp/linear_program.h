@@ -40,6 +40,7 @@ typedef enum step_kind {
   STEP_ALLOC,
   STEP_LOAD,
   STEP_STORE,
+  STEP_WAIT,
   STEP_AFFINE,
   STEP_VECTORIZE,
   STEP_EXTRACT,
@@ -76,6 +77,14 @@ typedef struct decoder {
   uint32_t next_serial; /* loops opened so far */
 } decoder;
 
+/** An element that a worker stores while it goes on. */
+typedef struct copied_element {
+  const struct step *store;
+  size_t at; /* scalar of the store's storage */
+  uint64_t bits;
+  uint64_t group; /* number of the WAITs before it */
+} copied_element;
+
 typedef struct program {
   const interp_env *e;
   const node *linear;
@@ -91,7 +100,9 @@ typedef struct program {
   size_t next;             /* the step to go on with */
   struct team *team;       /* that it is a worker of; NULL: it runs alone */
   int64_t worker;
-  VEC(uint32_t) group_slots; /* of the number of the group */
+  VEC(uint32_t) group_slots;  /* of the number of the group */
+  VEC(copied_element) copies; /* that may not be there yet, in order */
+  uint64_t waits;             /* passed so far */
 } program;
 
 /* interp_linear.c */
@@ -120,5 +131,8 @@ void team_alloc(program *p, storage *m);
    in common, with equal bits. */
 void team_note_read(program *p, const step *s, size_t at);
 void team_note_write(program *p, const step *s, size_t at, uint64_t bits);
+
+/** Notes that an element is being copied (`begins`), which nobody accesses until it is there. */
+void team_note_copy(program *p, const step *s, size_t at, bool begins);
 
 #endif

@@ -29,6 +29,7 @@ static bool is_listed_op(const node *n) {
   case OP_STORE:
   case OP_PREFETCH:
   case OP_BARRIER:
+  case OP_WAIT:
   case OP_SPECIAL: return true;
   default: return op_is_elementwise((op)n->op);
   }

@@ -109,6 +109,11 @@ typedef struct c_team_text {
   const char *shared;            /* declares the array $a of $n elements $o that a group shares */
   const char *shared_param;      /* such an array as a parameter of the function */
   const char *barrier;           /* statement: a group's workers meet, and see its arrays alike */
+  const char *copy;         /* statement: $n bytes from $b to $a of the group, zeros but where $c
+                               holds, which go on until a wait */
+  const char *wait;         /* statement: ends a group of copies, and waits for all but the $n
+                               latest; −1: for none */
+  const char *copy_prelude; /* declarations before kernels with copies; guarded */
   /* The $n-th [0] buffer, of $o, with $a "const " where nothing is stored to it, [1] value $a as a
      parameter of the entry. */
   const char *entry_param[2];

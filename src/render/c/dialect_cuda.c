@@ -25,6 +25,31 @@ static const char tile_functions[] = "#if defined(__CUDA_ARCH__) && !defined(MMA
                                      "#define MMA\n" //
     MMA("bf16") MMA("f16") "#endif\n";
 
+/* Copies to a group's memory. They need places that are multiples of their size, as single elements
+   have; vectors at other places are stored at once. */
+static const char copy_functions[] =
+    "#if defined(__CUDA_ARCH__) && !defined(COPIES)\n"
+    "#define COPIES\n"
+    "template <int n, class T>\n"
+    "static __device__ __forceinline__ void copy_ahead(T *to, const T *from, bool is_there) {\n"
+    "  if (sizeof(T) == n || ((size_t)to | (size_t)from) % n == 0) {\n"
+    "    asm volatile(\"cp.async.ca.shared.global [%0], [%1], %2, %3;\"\n"
+    "        :: \"r\"((unsigned)__cvta_generic_to_shared(to)),\n"
+    "           \"l\"(__cvta_generic_to_global(from)), \"n\"(n), \"r\"(is_there ? n : 0)\n"
+    "        : \"memory\");\n"
+    "  } else {\n"
+    "    for (int i = 0; i < n / (int)sizeof(T); i++)\n"
+    "      to[i] = is_there ? from[i] : (T)0;\n"
+    "  }\n"
+    "}\n"
+    "template <int pending> static __device__ __forceinline__ void wait_copies() {\n"
+    "  asm volatile(\"cp.async.commit_group;\" ::: \"memory\");\n"
+    "  if (pending >= 0)\n"
+    "    asm volatile(\"cp.async.wait_group %0;\" :: \"n\"(pending < 0 ? 0 : pending) : "
+    "\"memory\");\n"
+    "}\n"
+    "#endif\n";
+
 #define FLOAT_OPS                                                                                 \
   [OP_NEG] = EXPRESSION("-$a"), [OP_SQRT] = CALL("sqrt$f($a)"), [OP_FLOOR] = CALL("floor$f($a)"), \
   [OP_CEIL] = CALL("ceil$f($a)"), [OP_TRUNC] = CALL("trunc$f($a)"),                               \
@@ -113,6 +138,9 @@ const c_dialect c_cuda = {
             .shared = "__shared__ $o $a[$n]",
             .shared_param = "$o *$a",
             .barrier = "__syncthreads()",
+            .copy = "copy_ahead<$n>($a, $b, $c)",
+            .wait = "wait_copies<$n>()",
+            .copy_prelude = copy_functions,
             .entry_param = {"$a$o *__restrict__ b$n", "long long $a"},
         },
 };

@@ -60,7 +60,11 @@ static node_list memory_operands(c_emission *p, const node *n) {
   node_list list = access.masks;
   if (access.address && !c_is_register(access.storage->root))
     vec_push(p->arena, &list, access.address);
-  if (n->op == OP_STORE) vec_push(p->arena, &list, n->src[2]);
+  bool is_copy = n->op == OP_STORE && c_is_copy(n);
+  if (n->op == OP_STORE && !is_copy) vec_push(p->arena, &list, n->src[2]);
+  node_list from = {0};
+  if (is_copy) from = memory_operands(p, n->src[2]);
+  for (size_t i = 0; i < from.n; i++) vec_push(p->arena, &list, from.at[i]);
   return list;
 }
 
@@ -75,6 +79,7 @@ static node_list operands(c_emission *p, const node *n) {
   case OP_ALLOC:
   case OP_END:
   case OP_BARRIER:
+  case OP_WAIT:
   case OP_SPECIAL: return list;
   default: break;
   }
@@ -139,6 +144,7 @@ static void number_values(c_emission *p) {
     if (n->op == OP_RANGE) vec_push(p->arena, &open, i + 1);
     if (n->op == OP_LOAD) c_emission_access(p, n).cell->read = true;
     if (n->op == OP_STORE) c_emission_access(p, n).storage->written = true;
+    p->has_copies |= n->op == OP_STORE && c_is_copy(n);
   }
   if (open.n) ill_formed(p, p->linear, "leaves a loop open");
 }
@@ -152,6 +158,7 @@ bool c_emission_is_statement(c_emission *p, const node *n) {
   if (n->op == OP_RANGE || n->op == OP_END || n->op == OP_ALLOC || n->op == OP_PREFETCH ||
       n->op == OP_BARRIER)
     return true;
+  if (n->op == OP_WAIT) return p->has_copies;
   if (n->op == OP_STORE) {
     c_access access = c_emission_access(p, n);
     return access.address && (access.storage->root->op == OP_PARAM || access.cell->read);

@@ -53,6 +53,7 @@ typedef struct c_emission {
   map values;                  /* instruction → c_value */
   map storages;                /* PARAM, ALLOC → c_storage */
   VEC(c_storage *) slots;      /* the storages of PARAMs */
+  bool has_copies;             /* some store is one, which a WAIT ends */
   uint32_t next_scratch_store; /* as c_cell.next_store, for all arrays in scratch memory */
 } c_emission;
 
@@ -73,6 +74,10 @@ unsigned c_emission_wanted_mask(const c_emission *p, const node *n, size_t i);
 
 static inline bool c_is_register(const node *root) {
   return root->op == OP_ALLOC && root->ints[1] == 0;
+}
+/** True for a store that copies from memory to memory, without the value of its LOAD. */
+static inline bool c_is_copy(const node *store) {
+  return store->n_int && store->ints[0] == STORE_AHEAD;
 }
 static inline bool c_is_mask(const node *n) { return n->dtype == DT_BOOL && n->lanes > 1; }
 

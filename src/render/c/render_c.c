@@ -150,8 +150,8 @@ void render_c(const node *linear, const tn_program_spec *spec, const c_dialect *
   if (w.traits.has_nontemporal) str_add(&w.text.head, d->nontemporal.prelude);
   if (w.traits.has_nontemporal) str_addf(&w.text.body, "  %s;\n", d->nontemporal.fence);
   if (w.tiles.n) str_addf(&w.text.body, "  %s;\n", d->tile.end);
-  str_addf(out, "\n/* %s */\n%s%s", spec->entry, w.traits.has_dots ? d->dots_prelude : "",
-           str_text(&w.text.head));
+  str_addf(out, "\n/* %s */\n%s%s%s", spec->entry, w.traits.has_dots ? d->dots_prelude : "",
+           w.plan.has_copies ? d->team.copy_prelude : "", str_text(&w.text.head));
   write_function(&w, spec->entry, out);
 }
 

@@ -156,7 +156,39 @@ static void write_alloc(c_writer *w, const node *n) {
 /** True if a store of a vector of that many bytes is non-temporal. */
 static bool is_nontemporal(const c_writer *w, const node *store, size_t bytes) {
   const size_t *bounds = w->d->nontemporal.bytes;
-  return store->n_int && w->d->nontemporal.store && bytes >= bounds[0] && bytes <= bounds[1];
+  bool is_marked = store->n_int && store->ints[0] == STORE_NONTEMPORAL;
+  return is_marked && w->d->nontemporal.store && bytes >= bounds[0] && bytes <= bounds[1];
+}
+
+/** The place of an element: "array + address". */
+static const char *place_of(c_writer *w, c_access *x) {
+  x->storage->used = true;
+  return arena_printf(w->arena, "%s + %s", x->storage->name,
+                      c_fragment_operand(w, c_expr_value(w, x->address)));
+}
+
+/** A copy from a buffer to shared memory that a later WAIT ends; of zeros where the buffer has no
+    element. */
+static void write_copy(c_writer *w, const node *n) {
+  c_access to = c_emission_access(&w->plan, n), from = c_emission_access(&w->plan, n->src[2]);
+  if (!w->d->team.copy || !from.address)
+    diag_raise(w->arena->diag, TN_ERR_UNSUPPORTED, "there are no copies to shared memory");
+  size_t bytes = n->src[2]->lanes * dtype_bytes((dtype)n->src[2]->dtype);
+  c_template_arguments b = {.a = place_of(w, &to),
+                            .b = place_of(w, &from),
+                            .c = from.masks.n ? c_expr_predicate(w, &from).text : "1",
+                            .n = (int64_t)bytes};
+  indent(w);
+  if (to.masks.n) str_addf(&w->text.body, "if (%s) ", c_expr_predicate(w, &to).text);
+  str_addf(&w->text.body, "%s;\n", c_template_fill(w, w->d->team.copy, &b));
+}
+
+static void write_wait(c_writer *w, const node *n) {
+  if (!w->d->team.wait)
+    diag_raise(w->arena->diag, TN_ERR_UNSUPPORTED, "there are no copies to shared memory");
+  c_template_arguments b = {.n = n->ints[0]};
+  indent(w);
+  str_addf(&w->text.body, "%s;\n", c_template_fill(w, w->d->team.wait, &b));
 }
 
 static void write_store(c_writer *w, const node *n) {
@@ -225,8 +257,12 @@ void c_write_statement(c_writer *w, const node *n) {
       store_tile(w, n);
       return;
     }
-    write_store(w, n);
+    if (c_is_copy(n))
+      write_copy(w, n);
+    else
+      write_store(w, n);
     return;
+  case OP_WAIT: write_wait(w, n); return;
   case OP_PREFETCH: write_prefetch(w, n); return;
   case OP_BARRIER: write_team_barrier(w); return;
   default:

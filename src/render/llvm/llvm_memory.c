@@ -173,7 +173,7 @@ static void write_to_memory(llvm_writer *w, const node *n, const c_access *x) {
   size_t bytes = stored->lanes * dtype_bytes((dtype)stored->dtype);
   const char *value = stored_value(w, stored), *at = address_of(w, x),
              *type = llvm_memory_type(w, (dtype)stored->dtype, stored->lanes);
-  if (n->n_int && bytes >= MACHINE_NONTEMPORAL_LEAST_BYTES &&
+  if (n->n_int && n->ints[0] == STORE_NONTEMPORAL && bytes >= MACHINE_NONTEMPORAL_LEAST_BYTES &&
       bytes <= MACHINE_NONTEMPORAL_MOST_BYTES) {
     w->has_nontemporal = true;
     value = llvm_emit(w, "bitcast %s %s to <%zu x i8>", type, value, bytes);
