@@ -1,9 +1,10 @@
 /* Tiles products for teams of workers: a group computes a block of rows and columns of a nest, and
    each of its workers a register tile in it, whose rows and columns lie as many apart as the group
    has workers there. Reductions run in blocks; operands that depend on rows or on columns alone are
-   copied for each block to memory that the group shares, by all of its workers together. Tiles are
-   ordered by an estimate of the time of a unit of the device, from rows of machine.def: operations,
-   loads from group memory, barriers, and latency, which the groups hide that fit the unit at once.
+   copied for each block to memory that the group shares, by all of its workers together, where the
+   device copies as they go on some blocks ahead. Tiles are ordered by an estimate of the time of a
+   unit of the device, from rows of machine.def: operations, loads from group memory, barriers, and
+   latency, which the groups hide that fit the unit at once, and blocks that are copied ahead.
 
      for i, j { FOLD k }
        →  for gi, gj (groups), il, jl (workers)
@@ -152,11 +153,26 @@ static double registers_of(const team_tile *t) {
          MACHINE_TEAM_SPARE_REGISTERS;
 }
 
+/** True if workers can copy a block of the reduction while they go on with another. */
+static bool may_copy_ahead(const team_tile *t) {
+  size_t sizes = t->of->c->target->copy_bytes;
+  bool is_any = false;
+  if (t->of->terms <= (double)t->block) return false;
+  for (size_t i = 0; i < t->of->operands.n; i++) {
+    const operand *o = &t->of->operands.at[i];
+    if (!t->tensor && !is_packed(t, o)) continue;
+    if (!(sizes & dtype_bytes((dtype)o->index->dtype))) return false;
+    is_any = true;
+  }
+  return is_any;
+}
+
 /** Cycles of a unit for its share of the groups; < 0: a limit is exceeded. */
 static double tile_cycles(const team_tile *t) {
   const target *to = t->of->c->target;
   double warp = to->warp ? (double)to->warp : MACHINE_TEAM_WARP, registers = registers_of(t);
-  double workers = ceil((double)team_of(t) / warp) * warp, bytes = packed_bytes(t);
+  double workers = ceil((double)team_of(t) / warp) * warp, block = packed_bytes(t);
+  double slots = (double)t->slots, bytes = block * slots, barriers = slots > 1 ? 1 : 2;
   double most = to->registers ? to->registers : MACHINE_TEAM_REGISTERS;
   if (registers > most || bytes > (double)to->group_bytes) return -1;
   double units = to->hardware.cores ? (double)to->hardware.cores : 1, groups = t->of->others;
@@ -172,9 +188,9 @@ static double tile_cycles(const team_tile *t) {
   double loads = load_cycles(t, workers / warp, warp);
   double busy =
       (double)t->block * (fmax(work, loads) + fmin(work, loads) / MACHINE_HIDDEN_OPERATIONS);
-  busy += bytes / MACHINE_TEAM_FAR_BYTES_PER_CYCLE;
-  double turn = fmax(busy + 2 * MACHINE_TEAM_BARRIER_CYCLES / here,
-                     (MACHINE_TEAM_LATENCY_CYCLES + busy) / here);
+  busy += block / MACHINE_TEAM_FAR_BYTES_PER_CYCLE;
+  double turn = fmax(busy + barriers * MACHINE_TEAM_BARRIER_CYCLES / here,
+                     (MACHINE_TEAM_LATENCY_CYCLES + busy) / (here * slots));
   return share * ceil(t->of->terms / (double)t->block) * turn;
 }
 
@@ -207,7 +223,12 @@ static void add_tile(team_tile t, team_tile_list *to) {
   if (t.tensor && (team_of(&t) == t.tensor->workers || !team_tensor_fits(t.of, t.block))) return;
   t.cost = tile_cycles(&t);
   t.number = to->n;
-  if (t.cost >= 0) vec_push(ir_arena(c->laws.g), to, t);
+  if (t.cost < 0) return;
+  for (team_tile ahead = t; ++ahead.slots <= MOST_SLOTS && may_copy_ahead(&t);) {
+    ahead.cost = tile_cycles(&ahead);
+    if (ahead.cost >= 0 && ahead.cost < t.cost) t = ahead;
+  }
+  vec_push(ir_arena(c->laws.g), to, t);
 }
 
 /** Adds the tiles of a nest whose indices workers divide, or warps in tiles: sides are powers of
@@ -225,7 +246,8 @@ static void add_tiles(const product *p, const tensor_tile *tensor, team_tile_lis
                                  .workers = {workers / across, across},
                                  .copies = {rows, columns},
                                  .lanes = columns % lanes ? 1 : lanes,
-                                 .block = block},
+                                 .block = block,
+                                 .slots = 1},
                      to);
 }
 
@@ -487,6 +509,33 @@ static bool fill_copies(choice *c, const team_tile *t, const map *before) {
   return true;
 }
 
+/** Gives the copies slots, as far as laws allow it. */
+static void set_slots(choice *c, int64_t slots, const map *before) {
+  for (bool changed = true; changed;) {
+    node_list binders = choice_binders(c);
+    changed = false;
+    for (size_t i = 0; i < binders.n && !changed; i++) {
+      const node *b = binders.at[i];
+      bool is_new = b->op == OP_STAGE && !map_has(before, b) && stage_slots(b) == 1;
+      changed = is_new && team_set(c, law_depth(&c->laws, c->sink, b, slots));
+    }
+  }
+}
+
+static bool fits_group(const choice *c) {
+  return team_shared_bytes(c, c->sink) <= (double)c->target->group_bytes;
+}
+
+/** Builds the copies ahead, in as many slots as fit up to those of the tile. */
+static void copy_ahead(choice *c, const team_tile *t, const map *before) {
+  const node *plain = c->sink;
+  for (int64_t slots = t->slots; slots > 1; slots--) {
+    set_slots(c, slots, before);
+    if (fits_group(c)) return;
+    c->sink = plain;
+  }
+}
+
 /** Tiles a nest; false: a law refuses, or the arrays that the group shares are too large. */
 static bool apply(choice *c, const team_tile *t) {
   cut k = {0};
@@ -501,8 +550,9 @@ static bool apply(choice *c, const team_tile *t) {
   set_other_groups(c, t->tensor ? k.lane[COLUMNS] : k.lanes ? k.lanes : k.workers[COLUMNS]);
   if (t->tensor && !team_tensor_jam(c, t, &k)) return false;
   if (!t->tensor) choose_unroll_and_jam(c);
-  return fill_copies(c, t, &before) && (!t->tensor || team_tensor_finish(c)) &&
-         team_shared_bytes(c, c->sink) <= (double)c->target->group_bytes;
+  if (!fill_copies(c, t, &before) || (t->tensor && !team_tensor_finish(c))) return false;
+  copy_ahead(c, t, &before);
+  return fits_group(c);
 }
 
 /** Tiles a nest by one of the best tiles, in tiles of warps or not. */

@@ -11,6 +11,7 @@ enum {
   AXES,
   MOST_SIDE = 16,        /* copies of a worker along an axis */
   MOST_BLOCK = 32,       /* indices of reductions in a block */
+  MOST_SLOTS = 4,        /* of a copy: it is made as many blocks but one ahead */
   MOST_ALTERNATIVES = 8, /* tiles that are tried, the best ones first */
   MOST_RANGES = 8,       /* of a reduction */
   MOST_INSIDE = 5        /* ranges of an axis inside of a group */
@@ -37,6 +38,7 @@ typedef struct team_tile {
   int64_t lanes;             /* of a worker's columns that are side by side */
   const tensor_tile *tensor; /* copies are its tiles, workers warps; NULL: copies are indices */
   int64_t block;             /* indices of reductions */
+  int64_t slots;             /* of the copies */
   double cost;               /* cycles of a unit */
   size_t number;
 } team_tile;
