@@ -253,12 +253,12 @@ schedule *schedule_make(ir *g, const schedule_request *r) {
   after(&p, PASS_NORMALISE);
   late_items_extract(g, r, &n);
   after(&p, PASS_ITEMS);
-  resolve_devices(g, r, &n);
-  after(&p, PASS_DEVICES);
   if (r->search.policy == FUSION_BY_COST) {
     split_reductions(g, &m, r->math, &n, r->n_labels);
     split_scans(g, r->math, &n, r->n_labels);
   }
   after(&p, PASS_PARTS);
+  resolve_devices(g, r, &n);
+  after(&p, PASS_DEVICES);
   return schedule_graph(g, r, &n, 0);
 }

@@ -431,19 +431,22 @@ static bool has_op(run *x, const node *root, op o) {
   return false;
 }
 
+static const node *captured(const run *x, const char *pass) {
+  size_t i = 0;
+  while (strcmp(x->captures.at[i].pass, pass) != 0) i++;
+  return x->captures.at[i].root;
+}
+
+/** True if a scan is computed in vectors, whose lanes the pass "expand" adds in another order. */
+static bool has_vector_scans(const run *x) { return captured(x, "scans") != captured(x, "lower"); }
+
 /** True if a pass may change bits: later stages are then compared with its result. */
 static bool has_licence(run *x, const schedule_step *step, const char *pass, bool decomposes) {
   bool simplifies = !strcmp(pass, "simplify");
   if (!strcmp(pass, "decompose")) return decomposes || (x->g->math & MATH_CONTRACT);
   if (simplifies && has_op(x, step->kernel, OP_POW)) return true;
-  bool reorders = !strcmp(pass, "choose") || !strcmp(pass, "scans");
+  bool reorders = !strcmp(pass, "choose") || (!strcmp(pass, "expand") && has_vector_scans(x));
   return (simplifies && (x->g->math & MATH_CONTRACT)) || (reorders && (x->g->math & MATH_REORDER));
-}
-
-static const node *captured(const run *x, const char *pass) {
-  size_t i = 0;
-  while (strcmp(x->captures.at[i].pass, pass) != 0) i++;
-  return x->captures.at[i].root;
 }
 
 /** Runs a step's stages from `first` on, each on fresh copies, the last one in `memory`. */

@@ -10,7 +10,7 @@
    Where bounds checks hold from an index a to an index b alone, so that x is padded or y is cut off
    outside, the vectors are those from a to b, and a loop over the indices below a runs before.
    expand_unroll_vector.c computes the states of all lanes in log L steps, so that one ⊕ a vector
-   is in the chain from step to step, not L. That regroups the steps: ⊕ must be associative, for
+   is in the chain from step to step, not L. The steps are regrouped so: ⊕ must be associative, for
    floats by the math mode. Loads and stores must be consecutive along r, upwards or downwards, or
    not depend on it.
    Targets with teams have no vectors. */

@@ -8,8 +8,8 @@
 #define PASS_LIST(X)                                        \
   X(PASS_NORMALISE, "normalise")                            \
   X(PASS_ITEMS, "items")                                    \
-  X(PASS_DEVICES, "devices")                                \
   X(PASS_PARTS, "parts")                                    \
+  X(PASS_DEVICES, "devices")                                \
   X(PASS_LOOPS, "loops")                                    \
   X(PASS_VERSIONS, "versions")                              \
   X(PASS_VALUES, "values")                                  \

@@ -170,8 +170,5 @@ void resolve_devices(ir *g, const schedule_request *q, normalised *n) {
   find_arrays(&r);
   if (!any_is_split(&r, n->device)) return;
   for (size_t i = 0; i < r.order.n; i++) rebuild(&r, i, n->device);
-  if (n->items)
-    for (size_t i = 0; i < n->items->at.n; i++)
-      n->items->at.at[i].value = image_of_root(&r, n->items->at.at[i].value);
   for (size_t i = 0; i < all; i++) n->roots[i] = image_of_root(&r, n->roots[i]);
 }
