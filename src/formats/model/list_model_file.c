@@ -3,7 +3,7 @@
    needs neither memory nor a lock. */
 #include "base/map.h"
 #include "formats/model/declared_type.h"
-#include "formats/model/model_part.h"
+#include "formats/onnx/file/onnx_file.h"
 #include "formats/onnx/importer/importer.h"
 #include "tensor/context/descriptor.h"
 

@@ -225,6 +225,11 @@ typedef struct onnx_model {
   VEC(const char *) external_paths; /* of these files; valid after unmapping, too */
 } onnx_model;
 
+/** Calls `add` for each name that a node reads, also in its nested graphs, where names of their own
+    are left out. */
+void onnx_node_for_names(arena *a, const onnx_node *n, void (*add)(void *user, const char *name),
+                         void *user);
+
 /** The name of an element type ("bf16"), NULL for unknown numbers; the bits of an element in a
     tensor's data, 0 for strings and unknown numbers. */
 const char *onnx_dtype_name(int dtype);
