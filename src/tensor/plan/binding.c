@@ -111,27 +111,40 @@ static tn_status init_binding(tn_binding *b, diag *d) {
   return TN_OK;
 }
 
+tn_status binding_open(tn_plan *p, diag *d, tn_binding **out) {
+  tn_context *c = p->context;
+  tn_binding *b = mem_calloc(&c->mem, 1, sizeof *b);
+  *out = NULL;
+  if (!b) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  b->context = c;
+  b->plan = p;
+  b->late = p->values ? p : NULL;
+  b->last_variant = -1;
+  atomic_init(&b->is_entered, false);
+  atomic_init(&b->async.n_started, 0);
+  atomic_fetch_add_explicit(&p->count, 1, memory_order_relaxed);
+  tn_status s = init_binding(b, d);
+  if (s == TN_OK)
+    *out = b;
+  else
+    destroy_binding(b);
+  return s;
+}
+
+void binding_close(tn_binding *b) {
+  if (b) destroy_binding(b);
+}
+
 static tn_status open_binding(tn_plan *p, tn_binding **out) {
   tn_context *c = p->context;
   diag d = {0};
+  tn_binding *b;
   if (!out) {
     diag_set(&d, TN_ERR_ARGUMENT, "%.400s: plan_bind: the place for the binding is NULL",
              p->title ? p->title : p->name);
     return context_set_thread_message(c, &d);
   }
-  tn_binding *b = mem_calloc(&c->mem, 1, sizeof *b);
-  tn_status s = b ? TN_OK : diag_set(&d, TN_ERR_MEMORY, "out of memory");
-  if (b) {
-    b->context = c;
-    b->plan = p;
-    b->late = p->values ? p : NULL;
-    b->last_variant = -1;
-    atomic_init(&b->is_entered, false);
-    atomic_init(&b->async.n_started, 0);
-    atomic_fetch_add_explicit(&p->count, 1, memory_order_relaxed);
-    s = init_binding(b, &d);
-    if (s != TN_OK) destroy_binding(b);
-  }
+  tn_status s = binding_open(p, &d, &b);
   if (s != TN_OK) {
     diag_prefix(&d, "%.400s: plan_bind", p->title ? p->title : p->name);
     return context_set_thread_message(c, &d);

@@ -98,6 +98,11 @@ struct tn_binding {
   binding_async async;
 };
 
+/** Opens a binding that is in no list of the context, so that its opener closes it; and closes it,
+    where nobody uses it. Any thread. */
+tn_status binding_open(tn_plan *p, diag *d, tn_binding **out);
+void binding_close(tn_binding *b); /* NULL is allowed */
+
 /** Enters a binding. TN_ERR_ARGUMENT for NULL; TN_ERR_BUSY during another call on it or while it
     runs. */
 tn_status binding_enter(tn_binding *b);
