@@ -70,8 +70,8 @@ static void free_host_copies(custom_call *h) {
 tn_status custom_call_run(void *call, tn_failure *failure) {
   custom_call *h = call;
   diag d = {0};
-  executable_call c = {h->step->uid, h->step->output, h->step->n_buffers - 1,
-                       h->data,      h->bytes,        h->own};
+  executable_call c = {h->step->uid, h->step->output, h->step->n_buffers - 1, h->data, h->bytes,
+                       h->own,       h->spans};
   tn_status s = locate_data(h) ? read_inputs(h, &d) : diag_set(&d, TN_ERR_MEMORY, "out of memory");
   if (s == TN_OK) s = h->host->call(h->host->user, &c, &d.failure);
   if (s == TN_OK) s = write_result(h, &d);

@@ -15,6 +15,7 @@ typedef struct executable_call {
   void *const *data;     /* inputs, then the result; NULL: on a device, see executable_host.facts */
   const uint64_t *bytes; /* size of each array */
   const tn_span *spans;  /* memory of each array; NULL: it is the host's */
+  const void *run;       /* the execution: one for all calls of a run, and no other run's */
 } executable_call;
 
 /** Facts of a CUSTOM node's host function. */

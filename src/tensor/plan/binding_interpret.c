@@ -101,7 +101,7 @@ static tn_status call_host(void *user, const node *n, const interp_array inputs[
     data[i] = x->data;
     bytes[i] = x->bytes;
   }
-  const executable_call c = {n->ints[0], n->ints[1], n_inputs, data, bytes, NULL};
+  const executable_call c = {n->ints[0], n->ints[1], n_inputs, data, bytes, NULL, j};
   return host->call(host->user, &c, &d->failure);
 }
 
