@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include <tenon/export.h>
-#include <tenon/plan.h>
+#include <tenon/model.h>
 #include <tenon/status.h>
 #include <tenon/unstable/failure.h>
 
@@ -99,6 +99,13 @@ typedef struct tn_declared_port {
 /** Describes the `i`-th declared input or output. */
 TN_API tn_status tn_model_file_port(const tn_model_file *file, tn_port_kind kind, size_t i,
                                     tn_declared_port *port);
+
+/** Tells of the `i`-th loop of a loaded model that the host runs step by step, as no loop of a plan
+    can be it: its node, as "Loop node 'decode'", and the kind of the step with the reason. Strings
+    live as long as the model; a model that is imported for each set of elements has none before a
+    run. TN_ERR_ARGUMENT past the last. */
+TN_API tn_status tn_model_host_loop(const tn_model *model, size_t i, const char **node,
+                                    const char **what);
 
 /** Returns the `i`-th unsupported item as text: "Op (domain, opset 13): node 'a'". */
 TN_API tn_status tn_model_file_unsupported(const tn_model_file *file, size_t i, const char **line);

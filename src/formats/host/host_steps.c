@@ -18,10 +18,15 @@ host_steps *host_steps_retain(host_steps *s) {
   return s;
 }
 
+void host_steps_clear(host_steps *s) {
+  for (size_t i = 0; s && i < s->all.n; i++)
+    if (s->all.at[i].destroy) s->all.at[i].destroy(s->all.at[i].options);
+  if (s) s->all.n = 0;
+}
+
 void host_steps_release(host_steps *s) {
   if (!s || atomic_fetch_sub_explicit(&s->count, 1, memory_order_acq_rel) > 1) return;
-  for (size_t i = 0; i < s->all.n; i++)
-    if (s->all.at[i].destroy) s->all.at[i].destroy(s->all.at[i].options);
+  host_steps_clear(s);
   arena_free(&s->arena);
   mem_free(s->mem, s, sizeof *s);
 }
@@ -37,4 +42,8 @@ tn_status host_steps_run(const host_steps *s, int64_t number, const host_arrays 
   char text[sizeof failure->text];
   snprintf(text, sizeof text, "%s", failure->text);
   return tn_fail(failure, status, "%s: %.1800s", step->name, text);
+}
+
+const char *host_steps_what(const host_steps *s, int64_t number) {
+  return number >= 0 && (uint64_t)number < s->all.n ? s->all.at[number].what : NULL;
 }

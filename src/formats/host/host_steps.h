@@ -14,10 +14,12 @@ typedef struct host_arrays {
   size_t n_inputs;
   void *const *data;
   const uint64_t *bytes;
+  const void *run; /* one for all steps of a run, and no other run at the time */
 } host_arrays;
 
 typedef struct host_step {
   const char *name; /* of the operator, in messages */
+  const char *what; /* kind of the step, for explanations; NULL: the usual one */
   tn_status (*run)(const void *options, string_table *strings, const host_arrays *a,
                    tn_failure *failure);
   void (*destroy)(const void *options); /* NULL: the arena has all of them */
@@ -38,8 +40,14 @@ host_steps *host_steps_open(const mem *m, string_table *strings, diag *d);
 host_steps *host_steps_retain(host_steps *s);
 void host_steps_release(host_steps *s); /* NULL is allowed */
 
+/** Forgets all steps, before any plan has them. NULL is allowed. */
+void host_steps_clear(host_steps *s);
+
 /** Runs step `number`. Several threads may, at once. */
 tn_status host_steps_run(const host_steps *s, int64_t number, const host_arrays *a,
                          tn_failure *failure);
+
+/** `what` of step `number`; NULL: the usual. */
+const char *host_steps_what(const host_steps *s, int64_t number);
 
 #endif

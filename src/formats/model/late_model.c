@@ -156,6 +156,8 @@ static tn_status make_plan(void *user, const tn_plan *late, const plan_value val
   model_graph_request r = {.mem = &l->context->mem,
                            .device = l->context->device,
                            .file = l->file,
+                           .context = l->context,
+                           .is_interpreted = l->is_interpreted,
                            .sizes = l->sizes,
                            .n_sizes = l->n_sizes,
                            .values = j.tensors.at,

@@ -14,6 +14,7 @@
 #include "tensor/state/graph_input.h"
 
 #include <string.h>
+#include <tenon/unstable/model_file.h>
 
 /** Warns about outputs whose declared type is wrong; the computed one holds. */
 static void warn_wrong_output_types(void *arg) {
@@ -48,6 +49,8 @@ static tn_status import_graph_of(tn_model *m, const tn_model_desc *desc) {
   model_graph_request r = {.mem = &m->context->mem,
                            .device = m->context->device,
                            .file = m->data,
+                           .context = m->context,
+                           .is_interpreted = m->is_interpreted,
                            .copies_weights = desc->copy,
                            .sizes = desc->sizes,
                            .n_sizes = desc->n_sizes,
@@ -222,6 +225,19 @@ int64_t tn_model_length(const tn_model *m, const char *output) {
 const char *tn_model_data_file(const tn_model *m, size_t i) {
   const onnx_model *onnx = m ? m->data->onnx : NULL;
   return onnx && i < onnx->external_paths.n ? onnx->external_paths.at[i] : NULL;
+}
+
+tn_status tn_model_host_loop(const tn_model *m, size_t i, const char **node, const char **what) {
+  const host_steps *h = m ? m->graph.host : NULL;
+  if (!node || !what) return TN_ERR_ARGUMENT;
+  for (size_t k = 0; h && k < h->all.n; k++) {
+    const host_step *step = &h->all.at[k];
+    if (!step->what || i--) continue;
+    *node = step->name;
+    *what = step->what;
+    return TN_OK;
+  }
+  return TN_ERR_ARGUMENT;
 }
 
 /* Strings. */

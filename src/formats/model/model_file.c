@@ -64,8 +64,41 @@ tn_status model_file_open(model_file **out, const char *path, const char *name, 
   return s;
 }
 
+tn_status model_file_open_body(model_file **out, model_file *of, diag *d) {
+  model_file *whole = of->whole ? of->whole : of, *made = mem_calloc(of->mem, 1, sizeof *made);
+  onnx_model *onnx = made ? mem_calloc(of->mem, 1, sizeof *onnx) : NULL;
+  *out = NULL;
+  if (!onnx) {
+    mem_free(of->mem, made, sizeof *made);
+    return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  }
+  atomic_init(&made->count, 1);
+  atomic_fetch_add_explicit(&whole->count, 1, memory_order_relaxed);
+  made->mem = of->mem;
+  made->whole = whole;
+  made->strings = whole->strings;
+  made->title = "";
+  made->onnx = onnx;
+  *onnx = *whole->onnx;
+  onnx->graph = NULL;
+  arena_init(&made->arena, of->mem, &made->diag);
+  *out = made;
+  return TN_OK;
+}
+
+static void release_body(model_file *m) {
+  mem_free(m->mem, m->onnx, sizeof *m->onnx);
+  arena_free(&m->arena);
+  model_file_release(m->whole); /* a whole file, so the recursion ends here */
+  mem_free(m->mem, m, sizeof *m);
+}
+
 void model_file_release(model_file *m) {
   if (!m || atomic_fetch_sub_explicit(&m->count, 1, memory_order_acq_rel) > 1) return;
+  if (m->whole) {
+    release_body(m);
+    return;
+  }
   onnx_model_unmap(m->onnx);
   string_table_free(m->strings);
   arena_free(&m->arena);

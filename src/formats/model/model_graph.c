@@ -4,6 +4,7 @@
 #include "formats/model/model_graph.h"
 
 #include "device/memory/span.h"
+#include "formats/model/host_loop.h"
 #include "ir/transform/copy_graph.h"
 #include "tensor/ops/operators.h"
 
@@ -67,12 +68,12 @@ static void forget_weight(void *user) {
 static tn_status write_tensor(const model_file *file, const onnx_tensor *t, const tn_span *to,
                               diag *d) {
   void *at = span_host_pointer(to);
-  if (at) return onnx_tensor_copy(file->onnx, t, 0, t->bytes, at, d);
+  if (at) return onnx_tensor_copy(model_file_of_tensors(file), t, 0, t->bytes, at, d);
   if (!t->unread) return span_write(to, (dtype)t->dtype, (dtype)t->dtype, t->data, t->elements, d);
   char none[MEM_TEXT_BYTES];
   void *copy = mem_alloc(file->mem, t->bytes);
   if (!copy) return diag_set(d, TN_ERR_MEMORY, "%s", mem_exhausted_text(t->bytes, none));
-  tn_status s = onnx_tensor_copy(file->onnx, t, 0, t->bytes, copy, d);
+  tn_status s = onnx_tensor_copy(model_file_of_tensors(file), t, 0, t->bytes, copy, d);
   if (s == TN_OK) s = span_write(to, (dtype)t->dtype, (dtype)t->dtype, copy, t->elements, d);
   mem_free(file->mem, copy, t->bytes);
   return s;
@@ -113,7 +114,7 @@ static tn_status open_weight_buffer(model_import *j, const onnx_tensor *t, tn_bu
   if (s != TN_OK) return s;
   s = buffer_span(*out, &span, j->d);
   if (s == TN_OK) s = write_tensor(j->request->file, t, &span, j->d);
-  if (!is_apart(j, t)) onnx_tensor_drop_pages(j->request->file->onnx, t);
+  if (!is_apart(j, t)) onnx_tensor_drop_pages(model_file_of_tensors(j->request->file), t);
   if (s != TN_OK) buffer_release(*out);
   return s;
 }
@@ -274,11 +275,18 @@ static void import_nodes(void *arg) {
   import_graph(&j->importer, j->request->file->onnx);
 }
 
+static importer_loop_body open_loop(void *user, const importer_loop *l) {
+  const model_import *j = user;
+  return host_loop_open(j->request, l, &j->g->host->arena, j->d);
+}
+
 /** Prepares an import of the file. */
 static void init_importer(model_import *j, import *im) {
   im->b = (builder){.ir = j->ir, .arena = &j->work, .diag = j->d};
   im->host = j->g->host;
-  im->callbacks = (importer_callbacks){add_input, add_weight, j};
+  im->callbacks = (importer_callbacks){add_input, add_weight, open_loop, j};
+  im->is_body = j->request->is_body;
+  im->tensors = model_file_of_tensors(j->request->file);
   im->size_constraints = j->request->sizes;
   im->n_size_constraints = j->request->n_sizes;
   im->is_told = j->request->is_told;
@@ -492,16 +500,21 @@ void model_graph_free(model_graph *g) {
 /* Plans. */
 
 static tn_status call_host(void *user, const executable_call *c, tn_failure *failure) {
-  const host_arrays a = {c->n_inputs, c->data, c->bytes};
+  const host_arrays a = {c->n_inputs, c->data, c->bytes, c->run};
   return host_steps_run(user, c->uid, &a, failure);
 }
 
 static void release_host(void *user) { host_steps_release(user); }
 
+static executable_host_facts host_facts(void *user, int64_t uid) {
+  const char *what = host_steps_what(user, uid);
+  return what ? (executable_host_facts){what, 0} : executable_host_usual_facts();
+}
+
 /** The steps of the host, with a reference for the plan. */
 static executable_host host_of_graph(const model_graph *g) {
   if (!g->host) return (executable_host){0};
-  return (executable_host){call_host, release_host, host_steps_retain(g->host), NULL};
+  return (executable_host){call_host, release_host, host_steps_retain(g->host), host_facts};
 }
 
 static plan_source source_of_buffer(void *user, const node *buffer) {
@@ -518,13 +531,13 @@ static bool is_unread(void *user, const void *weight) {
 static tn_status read_weight(void *user, const void *weight, size_t offset, size_t bytes, void *to,
                              diag *d) {
   const model_file *file = user;
-  return onnx_tensor_copy(file->onnx, weight, offset, bytes, to, d);
+  return onnx_tensor_copy(model_file_of_tensors(file), weight, offset, bytes, to, d);
 }
 
 /** Evicts a weight's pages of the mapped file: packed weights replace them. */
 static void drop_weight_pages(void *user, const void *weight) {
   const model_file *data = user;
-  onnx_tensor_drop_pages(data->onnx, weight);
+  onnx_tensor_drop_pages(model_file_of_tensors(data), weight);
 }
 
 plan_graph model_graph_of_plan(const model_graph *g, model_file *file) {

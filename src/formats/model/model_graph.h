@@ -17,7 +17,8 @@
 typedef struct model_file {
   atomic_size_t count;
   const mem *mem;
-  diag diag; /* of the arena */
+  struct model_file *whole; /* of the body of a loop: the file that it is in; NULL: it is a file */
+  diag diag;                /* of the arena */
   arena arena;
   onnx_model *onnx;
   const char *title;     /* in messages: the caller's name or path; if empty, the graph's name */
@@ -32,6 +33,15 @@ tn_status model_file_open(model_file **out, const char *path, const char *name, 
                           size_t bytes, const char *folder, onnx_access access, const mem *m,
                           diag *d);
 void model_file_release(model_file *m); /* of NULL: no effect */
+
+/** A part of a file with a graph of its own, of which nothing is set, and the file's strings,
+    functions and data. It has a reference to the whole file. */
+tn_status model_file_open_body(model_file **out, model_file *of, diag *d);
+
+/** The model whose files hold a file's tensors. */
+static inline onnx_model *model_file_of_tensors(const model_file *m) {
+  return m->whole ? m->whole->onnx : m->onnx;
+}
 
 /** A graph input of a model, by the number in its BUFFER node. */
 typedef struct model_buffer {
@@ -67,6 +77,9 @@ typedef struct model_graph {
 typedef struct model_graph_request {
   const mem *mem;
   tn_device *device;
+  tn_context *context; /* of plans of loops that the host runs */
+  bool is_interpreted; /* likewise */
+  bool is_body;        /* the file is the body of such a loop */
   model_file *file;
   bool copies_weights;        /* from the file, rather than importing its memory */
   const tn_model_size *sizes; /* the caller's constraints */

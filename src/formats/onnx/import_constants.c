@@ -42,7 +42,7 @@ static const node *find_tied_weight(const import *m, const onnx_tensor *t, dtype
 }
 
 void importer_load_tensor(const import *m, const onnx_tensor *t) {
-  if (onnx_tensor_load(m->model, t, m->b.diag) != TN_OK) diag_rethrow(m->b.diag);
+  if (onnx_tensor_load(m->tensors, t, m->b.diag) != TN_OK) diag_rethrow(m->b.diag);
 }
 
 /** Raises unless the indices of a sparse tensor are inside of it. */

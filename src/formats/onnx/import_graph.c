@@ -53,6 +53,7 @@ void importer_reset(import *m) {
   m->enclosing.n = m->inputs.n = m->outputs.n = m->lists.n = 0;
   m->call = NULL;
   m->opsets = &m->model->opsets;
+  host_steps_clear(m->host);
   importer_reset_queries(m);
 }
 
@@ -100,6 +101,24 @@ static bool import_with_separate_sizes(import *m) {
   return false;
 }
 
+/** Imports the graph with separate sizes, else with those that have a name in common. */
+static bool import_sizes(import *m, graph_import *k) {
+  return import_with_separate_sizes(m) || import_with_needed_sizes(k) == TN_OK;
+}
+
+/** Imports the graph once more, with the host running the loops that a plan cannot; false: it did
+    not help. */
+static bool import_hosting_loops(import *m, graph_import *k) {
+  if (!m->refuses_loop || !m->callbacks.loop || importer_lacks_values(m)) return false;
+  if (stops_work(m->b.diag->status)) return false;
+  diag_clear(m->b.diag);
+  m->separates_names = false;
+  input_sizes_forget_bounds(m);
+  importer_reset(m);
+  m->hosts_loops = true;
+  return import_sizes(m, k);
+}
+
 bool importer_lacks_values(const import *m) {
   return m->b.diag->status == TN_ERR_UNSUPPORTED && m->deciding.n && !m->uses_data;
 }
@@ -113,10 +132,9 @@ void import_graph(import *m, const onnx_model *model) {
   if (report.n) fail_unsupported(m, &report);
   m->model = model;
   m->opsets = &model->opsets;
-  if (import_with_separate_sizes(m)) return;
   graph_import k = {.m = m};
   diag *d = m->b.diag;
-  if (import_with_needed_sizes(&k) == TN_OK) return;
+  if (import_sizes(m, &k) || import_hosting_loops(m, &k)) return;
   if (k.node) importer_blame_sizes(m, k.node);
   m->failed = k.node;
   if (k.input && d->status != TN_ERR_MEMORY) diag_prefix(d, "input '%.200s'", k.input->name);

@@ -127,6 +127,7 @@ static void find_problems_of_parts(import *m, const importer_problems *of_operat
 void import_find_problems(import *m, const onnx_model *model) {
   m->model = model;
   m->opsets = &model->opsets;
+  m->hosts_loops = m->callbacks.loop != NULL;
   const importer_problems operators = list_unsupported_operators(model, m->b.arena);
   m->separates_names = input_sizes_share_names(m);
   find_problems_of_parts(m, &operators);

@@ -34,14 +34,15 @@ def words():
                  {"x": (STRING, ["k"])}, {"y": (STRING, None), "n": (I64, ["k"])})
 
 
-def loop(node, output):
-    """A loop whose body has the node, which reads x."""
+def loop(node, output, carried=False):
+    """A loop whose body has the node, which reads x; `carried`: and the state s, which its output is."""
+    state = [helper.make_tensor_value_info("s", STRING, [2])] if carried else []
     body = helper.make_graph([node, helper.make_node("Identity", ["holds"], ["goes_on"])], "body",
                              [helper.make_tensor_value_info("i", I64, []),
-                              helper.make_tensor_value_info("holds", BOOL, [])],
+                              helper.make_tensor_value_info("holds", BOOL, []), *state],
                              [helper.make_tensor_value_info("goes_on", BOOL, []), output])
     return model([helper.make_node("Constant", [], ["three"], value_int=3),
-                  helper.make_node("Loop", ["three", ""], ["y"], body=body)],
+                  helper.make_node("Loop", ["three", "", *["x"] * carried], ["y"], body=body)],
                  {"x": (STRING, [2])}, {"y": (STRING, None)})
 
 
@@ -146,9 +147,22 @@ class Tests:
             self.check(f"strings of type {kind}", found == texts, found)
             m.free()
 
+    def steps(self):
+        """Strings that the steps of a loop make, and that they carry."""
+        twice, x = helper.make_node("StringConcat", ["x", "x"], ["t"]), np.array(["ab", "é"], object)
+        text = helper.make_tensor_value_info("t", STRING, [2])
+        m = self.library.load(loop(twice, text))
+        found = m.run({"x": x})["y"].tolist()
+        self.check("strings of steps", found == 3 * [["abab", "éé"]], found)
+        m.free()
+        made = loop(helper.make_node("StringConcat", ["s", "x"], ["t"]), text, carried=True)
+        m = self.library.load(made)
+        found = m.run({"x": x})["y"].tolist()
+        self.check("strings that steps carry", found == ["ab" * 4, "é" * 4], found)
+        m.free()
+
     def refusals(self):
         load = self.library.load
-        text = helper.make_tensor_value_info("t", STRING, None)
         for what, status, needed, source in (
                 ("arithmetic", "ERR_UNSUPPORTED", ["Add", "'x'", "strings"],
                  model([helper.make_node("Add", ["x", "x"], ["y"])], {"x": (STRING, [2])}, {"y": (STRING, [2])})),
@@ -157,8 +171,6 @@ class Tests:
                 ("strings with integers", "ERR_DTYPE", ["Concat", "'k'"],
                  model([helper.make_node("Concat", ["x", "k"], ["y"], axis=0)],
                        {"x": (STRING, [2]), "k": (I64, [2])}, {"y": (STRING, [4])})),
-                ("strings of steps", "ERR_UNSUPPORTED", ["Loop", "'t'", "strings"],
-                 loop(helper.make_node("Identity", ["x"], ["t"]), text)),
                 ("combined strings", "ERR_UNSUPPORTED", ["ScatterElements", "combined"],
                  model([helper.make_node("ScatterElements", ["x", "i", "x"], ["y"], reduction="add")],
                        {"x": (STRING, [2]), "i": (I64, [2])}, {"y": (STRING, [2])})),
@@ -180,6 +192,7 @@ def main():
     t.numbers_of_strings()
     t.exact_numbers()
     t.fewest_digits()
+    t.steps()
     t.refusals()
     t.check("tn_close", t.library.close() == 0)
     return t.check.end(40)

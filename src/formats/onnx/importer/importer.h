@@ -16,12 +16,40 @@
 /** The newest opset of the default domain that onnx_operators.def was checked against. */
 enum { ONNX_OPSET_MAX = 28 };
 
-/** Callbacks that create the BUFFER nodes of inputs and weights. Both raise. */
+/** A loop whose body the host runs as a model of its own, step by step. The model's inputs are, of
+   a Loop, the number of the step; then the states, the entries that a step of a Scan gets, and what
+    the body reads of the graphs around it. Its outputs are, of a Loop, whether
+    it goes on; then the states, and an entry of each scan output. */
+typedef struct importer_loop { /* in the arena of the steps of the host */
+  onnx_graph body;             /* with the types of its inputs */
+  const onnx_opsets *opsets;
+  bool is_scan;
+  bool has_trips, has_condition; /* of a Loop: the step's first inputs, i64 and bool */
+  size_t n_states, n_scanned, n_entries;
+  const bool *reads_backward, *writes_backward; /* each scanned array, and scan output; of a Loop
+                                                   NULL */
+  const bool *is_wanted;                        /* by result: states, then scan outputs */
+  const int64_t *fixed; /* sizes of the step's further inputs, of all axes, one after another; -1:
+                           the next element of the step's last input, a vector of i64 */
+} importer_loop;
+
+/** The imported body of such a loop, and the steps of the host that run it. */
+typedef struct importer_loop_body {
+  const node *const *inputs, *const *outputs; /* of the model, in an ir of its own */
+  const bool *is_string;                      /* by output */
+  host_step run; /* its result: the number of steps, then the sizes of wanted results in their
+                    order, of scan outputs without the first */
+  const host_step *results; /* by result: takes `run`'s result, after which it has the array */
+} importer_loop_body;
+
+/** Callbacks that create the BUFFER nodes of inputs and weights, and import the body of a loop for
+    the host, which stays until `run.destroy`. All raise. */
 typedef struct importer_callbacks {
   const node *(*input)(void *user, const char *name, dtype t, size_t rank,
                        const node *const dims[]);
   const node *(*weight)(void *user, const onnx_tensor *t, dtype type, size_t rank,
                         const node *const dims[]);
+  importer_loop_body (*loop)(void *user, const importer_loop *l);
   void *user;
 } importer_callbacks;
 
@@ -66,6 +94,7 @@ typedef struct import {
   const tn_model_size *size_constraints; /* the caller's */
   size_t n_size_constraints;
   const onnx_model *model;
+  const onnx_model *tensors;        /* whose files hold the tensors */
   const onnx_opsets *opsets;        /* of the model, or of the function that is expanded */
   string_map values;                /* name → importer_value, of the current graph */
   VEC(string_map) enclosing;        /* the values of the enclosing graphs, outermost first */
@@ -99,6 +128,10 @@ typedef struct import {
   bool has_bound;             /* one bound of a size would avoid it */
   bool asks_exact_sizes;      /* an import with the sizes of a run may succeed */
   const onnx_node *failed;    /* the node of the failure; NULL: there is none */
+  bool is_body;               /* the graph is the body of a loop that the host runs */
+  bool hosts_loops;           /* the host runs loops that a plan cannot */
+  bool refuses_loop;          /* a loop was met that a plan cannot run */
+  bool assumes_trips;         /* the next Loop is built to see whether any trip count lets it */
 } import;
 
 /** The value of a name, and its origin. */

@@ -297,7 +297,7 @@ static bool add_deciding_inputs(import *m, const node *n) {
     const node *x = order.at[i];
     const char *input = x->op == OP_BUFFER ? name_of_input(m, x) : NULL;
     uses_data |= x->op == OP_CUSTOM || x->op == OP_CARRY || x->op == OP_RESULT ||
-                 computes_floats(x) || (input && !may_be_given(x));
+                 computes_floats(x) || (input && (m->is_body || !may_be_given(x)));
     if (input) vec_push(m->b.arena, &m->deciding, input);
     has_inputs |= input != NULL;
   }

@@ -4,8 +4,10 @@
 
    ONNX Scan and Loop: the body graph is imported once, over a loop range; loop-carried values
    become loop states, scan outputs emitted values. A condition becomes a state that ends the loop.
+   Where that fails, as for a state whose shape changes, the host runs the body (onnx_host_loop.h).
  */
 #include "formats/onnx/ops/onnx_builders.h"
+#include "formats/onnx/ops/onnx_host_loop.h"
 #include "formats/onnx/ops/onnx_unrolled_loop.h"
 #include "ir/core/binder.h"
 #include "ir/index/build_tensor.h"
@@ -216,16 +218,26 @@ static void scan_batch(onnx_call *c, size_t n) {
   set_outputs(&l, results);
 }
 
-void onnx_Scan(onnx_call *c) {
+/** The results of a Scan, whose scan outputs have the axis of their entries first. */
+static void set_scan_outputs(const loop *l, value results[]) {
+  for (size_t i = 0; i < l->n_scan_outputs; i++) {
+    value *x = &results[l->n_states + i];
+    int64_t axis = list_entry(l, "scan_output_axes", i, l->n_scan_outputs);
+    if (x->node) *x = move_axis(l, *x, 0, onnx_normalise_axis(l->c, axis, x->node->rank));
+  }
+  set_outputs(l, results);
+}
+
+static size_t count_scan_inputs(onnx_call *c) {
   int64_t n = onnx_int_attribute(c, "num_scan_inputs", 0);
   if (n < 1 || (uint64_t)n > c->n_inputs)
     onnx_fail(c, TN_ERR_FORMAT, "num_scan_inputs is %lld, not in 1 … %zu, the number of inputs",
               (long long)n, c->n_inputs);
-  size_t n_scan_inputs = (size_t)n;
-  if (c->version == 8) {
-    scan_batch(c, n_scan_inputs);
-    return;
-  }
+  return (size_t)n;
+}
+
+static void scan_in_plan(onnx_call *c) {
+  size_t n_scan_inputs = count_scan_inputs(c);
   loop l = open_loop(c, 0, c->n_inputs - n_scan_inputs, n_scan_inputs, 0);
   open_states(&l, scan_trip_count(&l, n_scan_inputs), 0);
   for (size_t i = 0; i < n_scan_inputs; i++) {
@@ -238,12 +250,42 @@ void onnx_Scan(onnx_call *c) {
   value *results = alloc_values(&l, l.n_states + l.n_scan_outputs);
   build_loop(l.b, l.range, l.inits, l.out, l.n_states, l.out + l.n_states, scan_output_indices(&l),
              l.n_scan_outputs, results);
-  for (size_t i = 0; i < l.n_scan_outputs; i++) {
-    value *x = &results[l.n_states + i];
-    int64_t axis = list_entry(&l, "scan_output_axes", i, l.n_scan_outputs);
-    *x = move_axis(&l, *x, 0, onnx_normalise_axis(c, axis, x->node->rank));
+  set_scan_outputs(&l, results);
+}
+
+static bool *directions(const loop *l, const char *name, size_t n) {
+  bool *backward = arena_calloc(l->b->arena, n + 1, sizeof *backward);
+  for (size_t i = 0; i < n; i++) backward[i] = is_reversed(l, name, i, n);
+  return backward;
+}
+
+static void scan_on_host(onnx_call *c, const char *why) {
+  size_t n = count_scan_inputs(c);
+  loop l = open_loop(c, 0, c->n_inputs - n, n, 0);
+  value *scanned = alloc_values(&l, n), *results = alloc_values(&l, l.n_states + l.n_scan_outputs);
+  scan_trip_count(&l, n);
+  for (size_t i = 0; i < n; i++) scanned[i] = read_scan_input(&l, i, n);
+  const onnx_loop_form form = {.body = l.body,
+                               .is_scan = true,
+                               .n_states = l.n_states,
+                               .scanned = scanned,
+                               .n_scanned = n,
+                               .n_entries = l.n_scan_outputs,
+                               .reads_backward = directions(&l, "scan_input_directions", n),
+                               .writes_backward =
+                                   directions(&l, "scan_output_directions", l.n_scan_outputs),
+                               .why = why};
+  onnx_host_loop(c, &form, results);
+  set_scan_outputs(&l, results);
+}
+
+void onnx_Scan(onnx_call *c) {
+  if (c->version == 8) {
+    scan_batch(c, count_scan_inputs(c));
+    return;
   }
-  set_outputs(&l, results);
+  const char *why = onnx_try_in_plan(c, scan_in_plan);
+  if (why) scan_on_host(c, why);
 }
 
 /* Loop. */
@@ -265,6 +307,9 @@ static value scalar_condition(const loop *l, value v) {
 static const node *max_trip_count(const loop *l, value initial_condition) {
   ir *g = l->b->ir;
   size_t n;
+  bool is_assumed = l->c->m->assumes_trips;
+  l->c->m->assumes_trips = false; /* loops in the body have their own */
+  if (is_assumed) return ix_const(g, 2);
   if (node_is_bits(initial_condition.node, 0)) return ix_const(g, 0);
   if (!onnx_has_input(l->c, 0)) {
     if (l->n_scan_outputs)
@@ -276,6 +321,9 @@ static const node *max_trip_count(const loop *l, value initial_condition) {
   }
   const node *const *count = onnx_shape_elements(l->c, 0, &n);
   if (n != 1) onnx_fail(l->c, TN_ERR_SHAPE, "the trip count must be a scalar");
+  if (l->n_scan_outputs && count[0]->lo > ONNX_SIZE_MAX)
+    onnx_fail(l->c, TN_ERR_UNSUPPORTED, "there is no memory for scan outputs of %lld steps",
+              (long long)count[0]->lo);
   return ix_max(g, count[0], ix_const(g, 0));
 }
 
@@ -294,11 +342,7 @@ static void build_conditional_loop(loop *l, value initial_condition, value next_
   for (size_t i = 0; i < n + m; i++) results[i] = all[i < n ? i : i + 1];
 }
 
-void onnx_Loop(onnx_call *c) {
-  if (onnx_has_sequence_state(c)) {
-    onnx_unroll_loop(c);
-    return;
-  }
+static void loop_in_plan(onnx_call *c) {
   loop l = open_loop(c, 2, c->n_inputs - 2, 2, 1);
   value initial_condition =
       onnx_has_input(c, 1) ? scalar_condition(&l, onnx_input(c, 1)) : bool_constant(&l, true);
@@ -321,6 +365,27 @@ void onnx_Loop(onnx_call *c) {
     build_loop(l.b, l.range, l.inits, next_states, l.n_states, next_states + l.n_states, indices,
                l.n_scan_outputs, results);
   set_outputs(&l, results);
+}
+
+static void loop_on_host(onnx_call *c, const char *why) {
+  loop l = open_loop(c, 2, c->n_inputs - 2, 2, 1);
+  value *results = alloc_values(&l, l.n_states + l.n_scan_outputs);
+  const onnx_loop_form form = {.body = l.body,
+                               .first_state = 2,
+                               .n_states = l.n_states,
+                               .n_entries = l.n_scan_outputs,
+                               .why = why};
+  onnx_host_loop(c, &form, results);
+  set_outputs(&l, results);
+}
+
+void onnx_Loop(onnx_call *c) {
+  if (onnx_has_sequence_state(c)) {
+    onnx_unroll_loop(c);
+    return;
+  }
+  const char *why = onnx_try_in_plan(c, loop_in_plan);
+  if (why) loop_on_host(c, why);
 }
 
 /* If. */

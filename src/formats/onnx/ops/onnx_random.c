@@ -10,7 +10,7 @@
 /** The key of the node's draws. Raises in the body of a loop, whose steps would draw alike. */
 static uint64_t key_of(onnx_call *c, uint64_t seed) {
   uint64_t name = UINT64_C(0xcbf29ce484222325);
-  if (c->m->enclosing.n)
+  if (c->m->enclosing.n || c->m->is_body)
     onnx_fail(
         c, TN_ERR_UNSUPPORTED,
         "random numbers are not supported in bodies of loops, whose steps would draw the same");

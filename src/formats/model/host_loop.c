@@ -1,0 +1,512 @@
+/* Loops that the host runs. The body is imported as a graph with sizes left open, of which the
+   first run makes a plan; its variants serve all trips. A run of the loop takes a binding of that
+   plan, sets what stays alike and the initial states, and lets the binding carry states from trip
+   to trip, so that they are copied once, at the end.
+
+   The results are kept under the run that they are of until further steps have handed them out;
+   what a run that failed left is freed by the next one of its execution. */
+#include "formats/model/host_loop.h"
+
+#include "base/thread.h"
+#include "tensor/plan/binding.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/** A result of a run: rows of equal shape, one after another; of a state one row. */
+typedef struct loop_array {
+  bool is_kept; /* it was not handed out so far */
+  char *data;
+  size_t bytes, capacity;
+  tn_shape row;
+} loop_array;
+
+/** The results of a run. */
+typedef struct loop_results {
+  struct loop_results *next;
+  const void *run;
+  int64_t trips;
+  loop_array at[]; /* states, then scan outputs */
+} loop_results;
+
+/** A binding that no run uses. */
+typedef struct idle_binding {
+  struct idle_binding *next;
+  tn_binding *binding;
+} idle_binding;
+
+typedef struct host_loop {
+  const mem *mem;
+  tn_context *context;
+  model_file *file; /* the body */
+  arena arena;      /* of the graph's lists */
+  model_graph graph;
+  bool is_interpreted;
+  importer_loop form; /* lists and graph lie in the arena of the steps */
+  size_t n_first;     /* inputs of the body, and outputs, before the states: of a Loop one each */
+  size_t n_results;
+  mutex lock; /* of all that follows */
+  diag diag;  /* of the ir and of making the plan */
+  tn_plan *plan;
+  idle_binding *idle;
+  loop_results *results;
+} host_loop;
+
+/** Options of the step that hands out a result. */
+typedef struct loop_result {
+  host_loop *loop;
+  size_t number;
+} loop_result;
+
+/* Results. */
+
+static size_t results_bytes(const host_loop *l) {
+  return sizeof(loop_results) + l->n_results * sizeof(loop_array);
+}
+
+static void free_array(const host_loop *l, loop_array *x) {
+  mem_free(l->mem, x->data, x->capacity);
+  *x = (loop_array){0};
+}
+
+static void free_results(const host_loop *l, loop_results *r) {
+  for (size_t i = 0; r && i < l->n_results; i++) free_array(l, &r->at[i]);
+  mem_free(l->mem, r, results_bytes(l));
+}
+
+/** Takes the results of a run out of the list; NULL: there are none. */
+static loop_results *take_results(host_loop *l, const void *run) {
+  mutex_lock(&l->lock);
+  loop_results **at = &l->results;
+  while (*at && (*at)->run != run) at = &(*at)->next;
+  loop_results *found = *at;
+  if (found) *at = found->next;
+  mutex_unlock(&l->lock);
+  return found;
+}
+
+static void keep_results(host_loop *l, loop_results *r) {
+  mutex_lock(&l->lock);
+  r->next = l->results;
+  l->results = r;
+  mutex_unlock(&l->lock);
+}
+
+/** Makes room for more bytes behind those that there are. */
+static tn_status grow(const host_loop *l, loop_array *x, size_t more, tn_failure *f) {
+  char none[MEM_TEXT_BYTES];
+  if (x->capacity - x->bytes >= more && x->data) return TN_OK;
+  size_t capacity = x->bytes + (more > x->bytes ? more : x->bytes) + 1;
+  char *data = mem_alloc(l->mem, capacity);
+  if (!data) return tn_fail(f, TN_ERR_MEMORY, "%s", mem_exhausted_text(capacity, none));
+  if (x->bytes) memcpy(data, x->data, x->bytes);
+  mem_free(l->mem, x->data, x->capacity);
+  x->data = data;
+  x->capacity = capacity;
+  return TN_OK;
+}
+
+/* A run. */
+
+/** A loop under way. */
+typedef struct loop_run {
+  host_loop *l;
+  const host_arrays *a;
+  tn_binding *b;
+  loop_results *results;
+  const int64_t *open;  /* sizes that the loop does not know */
+  const int64_t *fixed; /* the next of those that it does */
+  size_t first_array;   /* of the states, among those of the step */
+  int64_t trip;         /* the number of the step at hand */
+  int64_t most;         /* trips */
+  bool goes_on;
+  tn_failure *failure;
+} loop_run;
+
+static const plan_port *input_port(const loop_run *r, size_t i) {
+  return &r->l->plan->ports.inputs[i];
+}
+
+static tn_status fail_binding(const loop_run *r, tn_status s) {
+  return tn_fail(r->failure, s, "step %lld: %.1800s", (long long)r->trip, tn_binding_message(r->b));
+}
+
+/** The sizes of the next array of the step. */
+static tn_shape next_shape(loop_run *r, size_t rank) {
+  tn_shape s = {.rank = (int32_t)rank};
+  for (size_t k = 0; k < rank; k++, r->fixed++) s.size[k] = *r->fixed < 0 ? *r->open++ : *r->fixed;
+  return s;
+}
+
+static size_t shape_bytes(const tn_shape *s, dtype t) {
+  size_t n = dtype_bytes(t);
+  for (int32_t k = 0; k < s->rank; k++) n *= (size_t)s->size[k];
+  return n;
+}
+
+static tn_status set_input(const loop_run *r, size_t i, tn_shape s, const void *data) {
+  dtype t = input_port(r, i)->dtype;
+  tn_status status = tn_binding_input_at(r->b, i, s, (tn_dtype)t, data, shape_bytes(&s, t));
+  return status == TN_OK ? status : fail_binding(r, status);
+}
+
+/** An array that a Scan scans. */
+typedef struct scanned_array {
+  tn_shape entry;
+  const char *data;
+  size_t bytes; /* of an entry */
+} scanned_array;
+
+static tn_status set_entry(const loop_run *r, size_t i, const scanned_array *x) {
+  bool backward = r->l->form.reads_backward[i];
+  size_t at = (size_t)(backward ? r->most - 1 - r->trip : r->trip);
+  return set_input(r, r->l->n_first + r->l->form.n_states + i, x->entry, x->data + at * x->bytes);
+}
+
+/** Notes an array that is scanned, and that there are as many steps as it has entries. */
+static tn_status open_scanned(loop_run *r, size_t i, scanned_array *x) {
+  const importer_loop *form = &r->l->form;
+  const plan_port *p = input_port(r, r->l->n_first + form->n_states + i);
+  tn_shape whole = next_shape(r, p->rank + 1);
+  if (i && whole.size[0] != r->most)
+    return tn_fail(r->failure, TN_ERR_SHAPE, "scan inputs have %lld and %lld entries",
+                   (long long)r->most, (long long)whole.size[0]);
+  r->most = whole.size[0];
+  *x = (scanned_array){.entry = {.rank = (int32_t)p->rank},
+                       .data = r->a->data[r->first_array + form->n_states + i]};
+  for (size_t k = 0; k < p->rank; k++) x->entry.size[k] = whole.size[k + 1];
+  x->bytes = shape_bytes(&x->entry, p->dtype);
+  return TN_OK;
+}
+
+/** Keeps an initial state, the result of no steps. */
+static tn_status keep_initial(const loop_run *r, size_t i, const tn_shape *s, const void *data) {
+  loop_array *x = &r->results->at[i];
+  size_t bytes = shape_bytes(s, input_port(r, r->l->n_first + i)->dtype);
+  x->row = *s;
+  tn_status status = grow(r->l, x, bytes, r->failure);
+  if (status == TN_OK && bytes) memcpy(x->data, data, bytes);
+  x->bytes = bytes;
+  return status;
+}
+
+/** Sets the inputs of the first step, but for entries of what is scanned. */
+static tn_status set_inputs(loop_run *r, scanned_array scanned[]) {
+  const importer_loop *form = &r->l->form;
+  size_t n = form->n_states + form->n_scanned, all = r->l->plan->ports.n_inputs - r->l->n_first;
+  tn_status s = TN_OK;
+  if (r->l->n_first) s = set_input(r, 0, (tn_shape){.rank = 0}, &r->trip);
+  for (size_t i = 0; i < all && s == TN_OK; i++) {
+    if (i >= form->n_states && i < n) {
+      s = open_scanned(r, i - form->n_states, &scanned[i - form->n_states]);
+      continue;
+    }
+    const void *data = r->a->data[r->first_array + i];
+    tn_shape shape = next_shape(r, input_port(r, r->l->n_first + i)->rank);
+    s = set_input(r, r->l->n_first + i, shape, data);
+    bool is_result = i < form->n_states && form->is_wanted[i] && !r->most;
+    if (s == TN_OK && is_result) s = keep_initial(r, i, &shape, data);
+  }
+  return s;
+}
+
+/** Appends the entry that a step gave to a scan output. */
+static tn_status keep_entry(const loop_run *r, size_t i) {
+  const importer_loop *form = &r->l->form;
+  size_t output = r->l->n_first + form->n_states + i;
+  loop_array *x = &r->results->at[form->n_states + i];
+  tn_type t = tn_binding_type_at(r->b, output);
+  size_t bytes = shape_bytes(&t.shape, (dtype)t.dtype);
+  if (!r->trip) x->row = t.shape;
+  bool is_alike = x->row.rank == t.shape.rank;
+  for (int32_t k = 0; is_alike && k < t.shape.rank; k++)
+    if (x->row.size[k] != t.shape.size[k])
+      return tn_fail(
+          r->failure, TN_ERR_SHAPE,
+          "step %lld: axis %d of its entry of scan output %zu has size %lld, and that of "
+          "step 0 has %lld",
+          (long long)r->trip, (int)k, i, (long long)t.shape.size[k], (long long)x->row.size[k]);
+  tn_status s = grow(r->l, x, bytes, r->failure);
+  if (s == TN_OK) s = tn_binding_read_at(r->b, output, t.dtype, x->data + x->bytes, bytes);
+  if (s != TN_OK) return r->failure->status == s ? s : fail_binding(r, s);
+  x->bytes += bytes;
+  return s;
+}
+
+/** Asks the caller's observer whether the loop goes on. */
+static tn_status check_goes_on(const loop_run *r) {
+  const tn_progress *p = &r->l->context->progress;
+  uint64_t total = r->most == INT64_MAX ? 0 : (uint64_t)r->most;
+  if (!p->step || p->step(p->user, "steps", (uint64_t)r->trip, total)) return TN_OK;
+  return tn_fail(r->failure, TN_ERR_CANCELLED, "cancelled after %lld steps", (long long)r->trip);
+}
+
+static tn_status take_step(loop_run *r, const scanned_array scanned[]) {
+  const importer_loop *form = &r->l->form;
+  tn_status s = check_goes_on(r);
+  for (size_t i = 0; i < form->n_scanned && s == TN_OK; i++) s = set_entry(r, i, &scanned[i]);
+  if (s != TN_OK) return s;
+  s = tn_binding_run(r->b);
+  if (s == TN_OK && r->l->n_first)
+    s = tn_binding_read_at(r->b, 0, TN_BOOL, &r->goes_on, sizeof r->goes_on);
+  if (s != TN_OK) return fail_binding(r, s);
+  for (size_t i = 0; i < form->n_entries && s == TN_OK; i++)
+    if (form->is_wanted[form->n_states + i]) s = keep_entry(r, i);
+  return s;
+}
+
+/** Keeps the states after the last step. */
+static tn_status keep_states(const loop_run *r) {
+  const importer_loop *form = &r->l->form;
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < form->n_states && s == TN_OK; i++) {
+    loop_array *x = &r->results->at[i];
+    if (!form->is_wanted[i]) continue;
+    tn_type t = tn_binding_type_at(r->b, r->l->n_first + i);
+    size_t bytes = shape_bytes(&t.shape, (dtype)t.dtype);
+    x->row = t.shape;
+    s = grow(r->l, x, bytes, r->failure);
+    if (s != TN_OK) return s;
+    s = tn_binding_read_at(r->b, r->l->n_first + i, t.dtype, x->data, bytes);
+    if (s != TN_OK) return fail_binding(r, s);
+    x->bytes = bytes;
+  }
+  return s;
+}
+
+/** The shapes of entries that no step gave: sizes that steps compute are 0. */
+static void set_empty_rows(const loop_run *r) {
+  const importer_loop *form = &r->l->form;
+  for (size_t i = form->n_states; i < r->l->n_results; i++) {
+    const plan_port *p = &r->l->plan->ports.outputs[r->l->n_first + i];
+    tn_shape *row = &r->results->at[i].row;
+    row->rank = (int32_t)p->rank;
+    for (size_t k = 0; k < p->rank; k++) row->size[k] = p->size[k].is_fixed ? p->size[k].offset : 0;
+  }
+}
+
+static tn_status take_steps(loop_run *r) {
+  scanned_array *scanned = mem_calloc(r->l->mem, r->l->form.n_scanned + 1, sizeof *scanned);
+  if (!scanned) return tn_fail(r->failure, TN_ERR_MEMORY, "out of memory");
+  if (!r->goes_on) r->most = 0;
+  tn_status s = set_inputs(r, scanned);
+  while (s == TN_OK && r->goes_on && r->trip < r->most) {
+    s = take_step(r, scanned);
+    if (s == TN_OK) r->trip++;
+  }
+  if (s == TN_OK && r->trip) s = keep_states(r);
+  if (s == TN_OK && !r->trip) set_empty_rows(r);
+  mem_free(r->l->mem, scanned, (r->l->form.n_scanned + 1) * sizeof *scanned);
+  return s;
+}
+
+/** Reads what the arrays of the step say of the loop. */
+static void read_bounds(loop_run *r) {
+  const importer_loop *form = &r->l->form;
+  const host_arrays *a = r->a;
+  r->most = INT64_MAX;
+  r->goes_on = true;
+  if (form->has_trips) r->most = *(const int64_t *)a->data[r->first_array++];
+  if (form->has_condition) r->goes_on = *(const bool *)a->data[r->first_array++];
+  if (r->most < 0) r->most = 0;
+  size_t n = r->l->plan->ports.n_inputs - r->l->n_first;
+  r->fixed = form->fixed;
+  r->open = r->first_array + n < a->n_inputs ? a->data[a->n_inputs - 1] : NULL;
+}
+
+/** Writes the number of steps and the sizes of wanted results. */
+static void tell_sizes(const loop_run *r) {
+  int64_t *to = r->a->data[r->a->n_inputs];
+  *to++ = r->results->trips = r->trip;
+  for (size_t i = 0; i < r->l->n_results; i++) {
+    const tn_shape *row = &r->results->at[i].row;
+    r->results->at[i].is_kept = r->l->form.is_wanted[i];
+    for (int32_t k = 0; r->l->form.is_wanted[i] && k < row->rank; k++) *to++ = row->size[k];
+  }
+}
+
+/* Plan and bindings. */
+
+static tn_status make_plan(host_loop *l) {
+  plan_graph g = model_graph_of_plan(&l->graph, l->file);
+  g.name = "body of a loop";
+  g.title = NULL;
+  g.variants = TN_VARIANTS_STEADY; /* sizes that each step changes are there once */
+  g.is_interpreted = l->is_interpreted;
+  return plan_build(l->context, &g, &l->diag, &l->plan);
+}
+
+static tn_status open_binding(host_loop *l, tn_binding **out, tn_failure *f) {
+  diag d = {0};
+  tn_status s = binding_open(l->plan, &d, out);
+  for (size_t i = 0; i < l->form.n_states && s == TN_OK; i++) {
+    s = tn_binding_carry_at(*out, l->n_first + i, l->n_first + i);
+    if (s != TN_OK) diag_set(&d, s, "%s", tn_binding_message(*out));
+  }
+  if (s == TN_OK) return s;
+  binding_close(*out);
+  *out = NULL;
+  return tn_fail(f, s, "%s", d.text);
+}
+
+/** Takes a binding that no run uses, or opens one. */
+static tn_status take_binding(host_loop *l, idle_binding **out, tn_failure *f) {
+  mutex_lock(&l->lock);
+  tn_status s = l->plan ? TN_OK : make_plan(l);
+  if (s != TN_OK) *f = l->diag.failure;
+  *out = l->idle;
+  if (*out) l->idle = (*out)->next;
+  mutex_unlock(&l->lock);
+  if (s != TN_OK || *out) return s;
+  *out = mem_calloc(l->mem, 1, sizeof **out);
+  if (!*out) return tn_fail(f, TN_ERR_MEMORY, "out of memory");
+  s = open_binding(l, &(*out)->binding, f);
+  if (s == TN_OK) return s;
+  mem_free(l->mem, *out, sizeof **out);
+  *out = NULL;
+  return s;
+}
+
+static void free_binding(const host_loop *l, idle_binding *b) {
+  binding_close(b->binding);
+  mem_free(l->mem, b, sizeof *b);
+}
+
+static void give_back(host_loop *l, idle_binding *b) {
+  mutex_lock(&l->lock);
+  b->next = l->idle;
+  l->idle = b;
+  mutex_unlock(&l->lock);
+}
+
+/* Steps. */
+
+static tn_status run_loop(const void *options, string_table *t, const host_arrays *a,
+                          tn_failure *f) {
+  host_loop *l = (host_loop *)options;
+  idle_binding *b;
+  (void)t;
+  free_results(l, take_results(l, a->run));
+  tn_status s = take_binding(l, &b, f);
+  if (s != TN_OK) return s;
+  loop_results *results = mem_calloc(l->mem, 1, results_bytes(l));
+  loop_run r = {.l = l, .a = a, .b = b->binding, .results = results, .failure = f};
+  if (results) {
+    results->run = a->run;
+    read_bounds(&r);
+    s = take_steps(&r);
+  } else {
+    s = tn_fail(f, TN_ERR_MEMORY, "out of memory");
+  }
+  if (s == TN_OK) {
+    tell_sizes(&r);
+    keep_results(l, results);
+    give_back(l, b);
+    return s;
+  }
+  if (results) free_results(l, results);
+  free_binding(l, b);
+  return s;
+}
+
+static bool is_empty(const host_loop *l, const loop_results *r) {
+  bool has_any = false;
+  for (size_t i = 0; i < l->n_results; i++) has_any |= r->at[i].is_kept;
+  return !has_any;
+}
+
+static void copy_rows(const host_loop *l, size_t number, const loop_results *r, char *to) {
+  const loop_array *x = &r->at[number];
+  size_t states = l->form.n_states;
+  bool backward = number >= states && l->form.writes_backward && r->trips &&
+                  l->form.writes_backward[number - states];
+  size_t rows = backward ? (size_t)r->trips : 1, bytes = x->bytes / rows;
+  for (size_t i = 0; i < rows && bytes; i++)
+    memcpy(to + (rows - 1 - i) * bytes, x->data + i * bytes, bytes);
+}
+
+static tn_status hand_out(const void *options, string_table *t, const host_arrays *a,
+                          tn_failure *f) {
+  const loop_result *of = options;
+  loop_results *r = take_results(of->loop, a->run);
+  (void)t;
+  if (!r) return tn_fail(f, TN_ERR_INTERNAL, "the loop did not run");
+  loop_array *x = &r->at[of->number];
+  bool fits = x->bytes == a->bytes[a->n_inputs];
+  if (fits) copy_rows(of->loop, of->number, r, a->data[a->n_inputs]);
+  free_array(of->loop, x);
+  if (is_empty(of->loop, r))
+    free_results(of->loop, r);
+  else
+    keep_results(of->loop, r);
+  return fits ? TN_OK : tn_fail(f, TN_ERR_INTERNAL, "result %zu has another size", of->number);
+}
+
+static void close_loop(const void *options) {
+  host_loop *l = (host_loop *)options;
+  while (l->results) free_results(l, take_results(l, l->results->run));
+  while (l->idle) {
+    idle_binding *b = l->idle;
+    l->idle = b->next;
+    free_binding(l, b);
+  }
+  plan_release(l->plan);
+  model_graph_free(&l->graph);
+  arena_free(&l->arena);
+  model_file_release(l->file);
+  mutex_free(&l->lock);
+  mem_free(l->mem, l, sizeof *l);
+}
+
+/* Opening. */
+
+static tn_status import_body(host_loop *l, const model_graph_request *of) {
+  model_graph_request r = {.mem = l->mem,
+                           .device = of->device,
+                           .context = l->context,
+                           .is_interpreted = l->is_interpreted,
+                           .is_body = true,
+                           .file = l->file,
+                           .copies_weights = of->copies_weights,
+                           .stop = of->stop};
+  l->file->onnx->graph = &l->form.body;
+  if (l->form.opsets->n) l->file->onnx->opsets = *l->form.opsets;
+  return model_graph_import(&l->graph, &r, &l->diag);
+}
+
+/** The steps of an imported loop. */
+static importer_loop_body steps_of(host_loop *l, arena *a) {
+  host_step *results = arena_calloc(a, l->n_results + 1, sizeof *results);
+  for (size_t i = 0; i < l->n_results; i++) {
+    const loop_result result = {l, i};
+    results[i] = (host_step){.run = hand_out, .options = arena_copy(a, &result, sizeof result)};
+  }
+  return (importer_loop_body){.inputs = l->graph.nodes,
+                              .outputs = l->graph.nodes + l->graph.n_inputs,
+                              .is_string = l->graph.is_string + l->graph.n_inputs,
+                              .run = {.run = run_loop, .destroy = close_loop, .options = l},
+                              .results = results};
+}
+
+importer_loop_body host_loop_open(const model_graph_request *of, const importer_loop *from,
+                                  arena *a, diag *d) {
+  host_loop *l = mem_calloc(of->mem, 1, sizeof *l);
+  if (!l) diag_raise(d, TN_ERR_MEMORY, "out of memory");
+  l->mem = of->mem;
+  l->context = of->context;
+  l->is_interpreted = of->is_interpreted;
+  l->form = *from;
+  l->n_first = from->is_scan ? 0 : 1;
+  l->n_results = from->n_states + from->n_entries;
+  mutex_init(&l->lock);
+  arena_init(&l->arena, l->mem, &l->diag);
+  l->graph.arena = &l->arena;
+  tn_status s = model_file_open_body(&l->file, of->file, &l->diag);
+  if (s == TN_OK) s = import_body(l, of);
+  if (s != TN_OK) {
+    d->failure = l->diag.failure;
+    close_loop(l);
+    diag_rethrow(d);
+  }
+  return steps_of(l, a);
+}

@@ -1,0 +1,468 @@
+/* ONNX Loop and Scan on the host: the body becomes a model of its own, whose inputs are the states
+   and what the body reads of the graphs around it. A first step of the host runs the model step by
+   step and tells the sizes of the results; one more for each result hands its array out.
+
+   Sizes of the states that no step changes are numbers of the body's model, or its variables, named
+   by the sizes of the model around. Which ones a step changes is found by importing the body: those
+   that come out otherwise than they went in are open in the next import. */
+#include "formats/onnx/ops/onnx_host_loop.h"
+
+#include "formats/onnx/importer/shape_tensors.h"
+#include "ir/index/build_tensor.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/transform/copy_graph.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/operators.h"
+
+#include <string.h>
+
+/* The attempt to make the loop one of the plan. */
+
+typedef struct attempt {
+  onnx_call *c;
+  void (*build)(onnx_call *c);
+} attempt;
+
+static void build_attempt(void *arg) {
+  const attempt *k = arg;
+  k->build(k->c);
+}
+
+/** Builds a loop that waits for values of inputs, as for its trip count, with another trip count:
+   if that fails too, no value helps, and its failure is that of the loop. Else the first one is. */
+static tn_status try_any_trips(attempt *k) {
+  import *m = k->c->m;
+  const tn_failure first = m->b.diag->failure;
+  onnx_names deciding = {0};
+  for (size_t i = 0; i < m->deciding.n; i++) vec_push(m->b.arena, &deciding, m->deciding.at[i]);
+  m->deciding.n = 0;
+  diag_clear(m->b.diag);
+  m->assumes_trips = true;
+  tn_status s = diag_catch(m->b.diag, build_attempt, k);
+  m->assumes_trips = false;
+  if (s == TN_OK || importer_lacks_values(m)) {
+    m->b.diag->failure = first;
+    m->deciding = deciding;
+    diag_rethrow(m->b.diag);
+  }
+  m->uses_data = true;
+  return s;
+}
+
+const char *onnx_try_in_plan(onnx_call *c, void (*build)(onnx_call *c)) {
+  import *m = c->m;
+  attempt k = {c, build};
+  tn_status s = diag_catch(m->b.diag, build_attempt, &k);
+  if (s == TN_OK) return NULL;
+  if (importer_lacks_values(m)) s = try_any_trips(&k);
+  bool may_host = s == TN_ERR_UNSUPPORTED || s == TN_ERR_SHAPE;
+  m->refuses_loop |= may_host;
+  if (!may_host || !m->hosts_loops) diag_rethrow(m->b.diag);
+  const char *why = arena_printf(&m->host->arena, "%s", m->b.diag->text);
+  diag_clear(m->b.diag);
+  memset(c->outputs, 0, c->n_outputs * sizeof *c->outputs);
+  return why;
+}
+
+/* Inputs of the body's model. */
+
+/** An array of the step that runs the loop, of which the body gets all or, of a scanned one, an
+    entry. */
+typedef struct loop_input {
+  const char *name;  /* in the body */
+  const node *x;     /* of strings their numbers */
+  size_t first_axis; /* 1: scanned */
+  bool is_string;
+  size_t group[SIZES_MAX_RANK]; /* 0: no step changes the size of this axis; else it is changed like
+                                   those of the same group and first size */
+} loop_input;
+
+typedef struct host_loop {
+  onnx_call *c;
+  const onnx_loop_form *f;
+  arena *a;               /* of the steps of the host */
+  size_t n_first;         /* inputs and outputs of the body before the states: of a Loop one each */
+  VEC(loop_input) inputs; /* states, scanned arrays, then values of graphs around */
+  onnx_tensors constants; /* values of graphs around that are known */
+  string_map seen;        /* names of these values */
+  map names;              /* size of the graph around → its name in the body */
+  size_t n_names;
+  importer_loop spec;
+} host_loop;
+
+/** Adds an input, or a tensor of the numbers that strings have. */
+static void add_input(host_loop *l, const char *name, value v, size_t first_axis) {
+  import *m = l->c->m;
+  const node *numbers = importer_find_strings(m, v);
+  if (importer_find_sequence(m, v))
+    onnx_fail(l->c, TN_ERR_UNSUPPORTED,
+              "the body reads '%.200s', a sequence or an optional value; and no loop of a plan can "
+              "be it: %.800s",
+              name, l->f->why);
+  loop_input in = {.name = name, .first_axis = first_axis, .is_string = numbers != NULL};
+  in.x = numbers ? numbers : value_typed(&m->b, v).node;
+  if (in.x->rank > TN_MAX_RANK)
+    onnx_fail(l->c, TN_ERR_UNSUPPORTED, "'%.200s' has %u dimensions; at most %d are supported",
+              name, in.x->rank, TN_MAX_RANK);
+  vec_push(l->a, &l->inputs, in);
+}
+
+/** A constant of the body, of n elements. */
+static void add_constant(host_loop *l, const char *name, const node *x, size_t n,
+                         const void *data) {
+  onnx_tensor t = {.name = name,
+                   .dtype = (onnx_dtype)x->dtype,
+                   .elements = n,
+                   .bytes = n * dtype_bytes(x->dtype),
+                   .data = data};
+  if (x->rank) vec_push(l->a, &t.dims, (int64_t)n);
+  vec_push(l->a, &l->constants, arena_copy(l->a, &t, sizeof t));
+}
+
+/** Adds a value as a constant, if it is a weight, or few elements that are known; else false. */
+static bool add_known(host_loop *l, const char *name, value v) {
+  import *m = l->c->m;
+  const onnx_tensor *weight = map_get(&m->weights, v.node);
+  if (weight && !weight->is_computed) {
+    onnx_tensor *t = arena_copy(l->a, weight, sizeof *weight);
+    t->name = name;
+    vec_push(l->a, &l->constants, t);
+    return true;
+  }
+  size_t n, bytes = dtype_bytes(v.node->dtype);
+  if (v.node->rank > 1 || v.node->dtype == DT_INDEX) return false;
+  const node *const *e = constant_tensor_elements(m, v, &n);
+  if (!e) return false;
+  char *data = arena_alloc(l->a, n * bytes + 1);
+  for (size_t i = 0; i < n; i++) {
+    int64_t bits = node_int(e[i]);
+    memcpy(data + i * bytes, &bits, bytes); /* little-endian, as the file's */
+  }
+  add_constant(l, name, v.node, n, data);
+  return true;
+}
+
+/** Adds a value of the graphs around the body. */
+static void add_outer_value(void *user, const char *name) {
+  host_loop *l = user;
+  if (string_map_get(&l->seen, name)) return;
+  string_map_set(l->a, &l->seen, name, l);
+  value v = onnx_named_value(l->c, name)->v;
+  if (!v.node) return; /* an input of a function that its call leaves out */
+  bool is_tensor = !importer_find_strings(l->c->m, v) && !importer_find_sequence(l->c->m, v);
+  if (!is_tensor || !add_known(l, name, value_typed(onnx_builder(l->c), v)))
+    add_input(l, name, v, 0);
+}
+
+static void list_inputs(host_loop *l) {
+  const onnx_loop_form *f = l->f;
+  const onnx_value *in = f->body->inputs.at + (f->is_scan ? 0 : 2);
+  static const bool holds = true;
+  for (size_t i = 0; i < f->n_states; i++)
+    add_input(l, in[i].name, onnx_any_input(l->c, f->first_state + i), 0);
+  for (size_t i = 0; i < f->n_scanned; i++)
+    add_input(l, in[f->n_states + i].name, f->scanned[i], 1);
+  if (!f->is_scan) /* a step is taken where the condition holds */
+    add_constant(l, f->body->inputs.at[1].name,
+                 ir_const_bits(onnx_builder(l->c)->ir, DT_BOOL, true), 1, &holds);
+  onnx_node body = {.op_type = l->c->node->op_type};
+  onnx_attribute graph = {.name = "body", .g = (onnx_graph *)f->body};
+  vec_push(l->a, &body.attributes, graph);
+  onnx_node_for_names(l->a, &body, add_outer_value, l);
+}
+
+/** The name of a size in the body: equal sizes have one. */
+static const char *size_name(host_loop *l, const node *size) {
+  const char *known = map_get(&l->names, size);
+  if (known) return known;
+  const char *name = arena_printf(l->a, "size%zu", l->n_names++);
+  map_set(l->a, &l->names, size, (void *)name);
+  return name;
+}
+
+static onnx_value typed_input(host_loop *l, const loop_input *in) {
+  onnx_value v = {.name = in->name};
+  v.type.kind = ONNX_TYPE_TENSOR;
+  v.type.dtype = in->is_string ? ONNX_STRING : (int32_t)in->x->dtype;
+  v.type.has_shape = true;
+  for (size_t k = in->first_axis; k < in->x->rank; k++) {
+    const node *size = in->x->dims[k];
+    bool is_number = node_is_const(size) && !in->group[k];
+    onnx_dim d = {.value = is_number ? node_int(size) : -1, .param = ""};
+    if (!is_number) d.param = size_name(l, size);
+    if (in->group[k]) d.param = arena_printf(l->a, "%s_%zu", d.param, in->group[k]);
+    vec_push(l->a, &v.type.dims, d);
+  }
+  return v;
+}
+
+/* The body as a model. */
+
+/** Adds outputs, each under a name of its own, as those of a model are. */
+static void add_outputs(host_loop *l, onnx_graph *g) {
+  string_map seen = {0};
+  for (size_t i = 0; i < l->f->body->outputs.n; i++) {
+    onnx_value v = {.name = l->f->body->outputs.at[i].name};
+    if (string_map_get(&seen, v.name)) {
+      onnx_node copy = {.name = "", .op_type = "Identity", .domain = "", .overload = ""};
+      vec_push(l->a, &copy.inputs, v.name);
+      v.name = arena_printf(l->a, "%s\t%zu", v.name, i);
+      vec_push(l->a, &copy.outputs, v.name);
+      vec_push(l->a, &g->nodes, copy);
+    }
+    string_map_set(l->a, &seen, v.name, l);
+    vec_push(l->a, &g->outputs, v);
+  }
+}
+
+static onnx_graph body_graph(host_loop *l) {
+  const onnx_graph *body = l->f->body;
+  onnx_graph g = {.name = body->name};
+  onnx_value step = {.name = l->f->is_scan ? "" : body->inputs.at[0].name,
+                     .type = {.kind = ONNX_TYPE_TENSOR, .dtype = ONNX_I64, .has_shape = true}};
+  if (!l->f->is_scan) vec_push(l->a, &g.inputs, step);
+  for (size_t i = 0; i < l->inputs.n; i++)
+    vec_push(l->a, &g.inputs, typed_input(l, &l->inputs.at[i]));
+  for (size_t i = 0; i < body->initializers.n; i++)
+    vec_push(l->a, &g.initializers, body->initializers.at[i]);
+  for (size_t i = 0; i < l->constants.n; i++) vec_push(l->a, &g.initializers, l->constants.at[i]);
+  for (size_t i = 0; i < body->nodes.n; i++) vec_push(l->a, &g.nodes, body->nodes.at[i]);
+  add_outputs(l, &g);
+  return g;
+}
+
+static bool is_wanted(const host_loop *l, size_t result) { return onnx_wants_output(l->c, result); }
+
+static const bool *copy_flags(const host_loop *l, const bool from[], size_t n) {
+  return from ? arena_copy(l->a, from, n * sizeof *from) : NULL;
+}
+
+static void describe_loop(host_loop *l) {
+  const onnx_loop_form *f = l->f;
+  size_t results = f->n_states + f->n_entries, n = 0;
+  bool *wanted = arena_calloc(l->a, results + 1, sizeof *wanted);
+  for (size_t i = 0; i < results; i++) wanted[i] = is_wanted(l, i);
+  int64_t *fixed = arena_alloc(l->a, (l->inputs.n * TN_MAX_RANK + 1) * sizeof *fixed);
+  for (size_t i = 0; i < l->inputs.n; i++)
+    for (size_t k = 0; k < l->inputs.at[i].x->rank; k++) {
+      const node *size = l->inputs.at[i].x->dims[k];
+      fixed[n++] = node_is_const(size) ? node_int(size) : -1;
+    }
+  l->spec = (importer_loop){.opsets = l->c->m->opsets,
+                            .is_scan = f->is_scan,
+                            .has_trips = !f->is_scan && onnx_has_input(l->c, 0),
+                            .has_condition = !f->is_scan && onnx_has_input(l->c, 1),
+                            .n_states = f->n_states,
+                            .n_scanned = f->n_scanned,
+                            .n_entries = f->n_entries,
+                            .reads_backward = copy_flags(l, f->reads_backward, f->n_scanned),
+                            .writes_backward = copy_flags(l, f->writes_backward, f->n_entries),
+                            .is_wanted = wanted,
+                            .fixed = fixed};
+}
+
+static _Noreturn void refuse_state(const host_loop *l, size_t i, tn_status s, const char *what) {
+  onnx_fail(l->c, s, "a step changes the %s of state '%.100s'", what, l->inputs.at[i].name);
+}
+
+/** Checks that a step gives a state of the same type and rank. */
+static void check_state(const host_loop *l, size_t i, const importer_loop_body *made) {
+  const node *before = made->inputs[l->n_first + i], *after = made->outputs[l->n_first + i];
+  const loop_input *in = &l->inputs.at[i];
+  if (before->dtype != after->dtype || made->is_string[l->n_first + i] != in->is_string)
+    onnx_fail(l->c, TN_ERR_DTYPE, "state '%.100s' is %s, but becomes %s", in->name,
+              dtype_name((dtype)before->dtype), dtype_name((dtype)after->dtype));
+  if (before->rank != after->rank) refuse_state(l, i, TN_ERR_UNSUPPORTED, "rank");
+}
+
+/** The axis of a state before a step and after it. */
+typedef struct state_axis {
+  const node *before, *after;
+  size_t *group;
+} state_axis;
+
+/** Puts axes that were taken to change alike into other groups where a step changes them otherwise
+    than the first of them; false: all change alike. */
+static bool split_groups(const state_axis axes[], size_t n) {
+  bool found = false;
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = i + 1; k < n && *axes[i].group; k++) {
+      if (*axes[k].group != *axes[i].group || axes[k].before != axes[i].before ||
+          axes[k].after == axes[i].after)
+        continue;
+      *axes[k].group = *axes[i].group + 1;
+      found = true;
+    }
+  return found;
+}
+
+/** Notes the sizes of states that a step changes; false: there are no new ones. */
+static bool note_changes(host_loop *l, const importer_loop_body *made) {
+  VEC(state_axis) axes = {0};
+  bool found = false;
+  for (size_t i = 0; i < l->f->n_states; i++) {
+    const node *before = made->inputs[l->n_first + i], *after = made->outputs[l->n_first + i];
+    check_state(l, i, made);
+    for (size_t k = 0; k < before->rank; k++) {
+      state_axis x = {before->dims[k], after->dims[k], &l->inputs.at[i].group[k]};
+      vec_push(l->a, &axes, x);
+    }
+  }
+  for (size_t i = 0; i < axes.n; i++) {
+    if (*axes.at[i].group || axes.at[i].before == axes.at[i].after) continue;
+    *axes.at[i].group = 1;
+    found = true;
+  }
+  return found || split_groups(axes.at, axes.n);
+}
+
+static void forget_body(host_loop *l, const importer_loop_body *made) {
+  host_steps *h = l->c->m->host;
+  for (size_t i = 0; i < h->all.n; i++)
+    if (h->all.at[i].options == made->run.options) {
+      h->all.at[i].destroy(h->all.at[i].options);
+      h->all.at[i].destroy = NULL;
+    }
+}
+
+/** Imports the body, again as long as states turn out to change. */
+static importer_loop_body import_loop(host_loop *l) {
+  import *m = l->c->m;
+  for (;;) {
+    l->spec.body = body_graph(l);
+    importer_loop_body made = m->callbacks.loop(m->callbacks.user, &l->spec);
+    vec_push(&m->host->arena, &m->host->all, made.run); /* frees the body in the end */
+    if (!note_changes(l, &made)) return made;
+    forget_body(l, &made);
+  }
+}
+
+/* Steps of the host. */
+
+/** The sizes that the steps do not know, as a vector; none: no value. */
+static value sizes_vector(const host_loop *l) {
+  builder *b = onnx_builder(l->c);
+  VEC(value) open = {0};
+  for (size_t i = 0; i < l->inputs.n; i++)
+    for (size_t k = 0; k < l->inputs.at[i].x->rank; k++) {
+      const node *size = l->inputs.at[i].x->dims[k];
+      if (!node_is_const(size)) vec_push(l->a, &open, value_of(ir_cast(b->ir, size, DT_I64)));
+    }
+  return open.n ? build_stack(b, open.at, open.n, 0) : (value){0};
+}
+
+static value one_element(const host_loop *l, size_t i, dtype t) {
+  value v = onnx_scalar_input(l->c, i);
+  if (v.node->dtype != t)
+    onnx_fail(l->c, TN_ERR_DTYPE, "the %s is %s, expected %s", i ? "condition" : "trip count",
+              dtype_name((dtype)v.node->dtype), dtype_name(t));
+  return v;
+}
+
+/** The step that runs the loop; its result is a vector of n numbers. */
+static value build_run(host_loop *l, const importer_loop_body *made, size_t n) {
+  builder *b = onnx_builder(l->c);
+  VEC(value) in = {0};
+  if (l->spec.has_trips) vec_push(l->a, &in, one_element(l, 0, DT_I64));
+  if (l->spec.has_condition) vec_push(l->a, &in, one_element(l, 1, DT_BOOL));
+  for (size_t i = 0; i < l->inputs.n; i++) vec_push(l->a, &in, value_of(l->inputs.at[i].x));
+  value open = sizes_vector(l);
+  if (open.node) vec_push(l->a, &in, open);
+  host_step run = made->run;
+  run.destroy = NULL; /* the step that keeps the body has it */
+  run.what = arena_printf(&l->c->m->host->arena, "a loop that the host runs (%s)", l->f->why);
+  sizes s = {1, {ix_const(b->ir, (int64_t)n)}};
+  return onnx_host_step(l->c, run, in.at, in.n, DT_I64, &s);
+}
+
+/* Sizes of results. */
+
+typedef struct size_translation {
+  const host_loop *l;
+  const importer_loop_body *made;
+  bool fails;
+} size_translation;
+
+static bool is_index(const node *n, void *user) {
+  (void)user;
+  return n->dtype == DT_INDEX;
+}
+
+/** The size around the loop that a variable of the body stands for, in all steps. */
+static const node *outer_size(void *user, const node *n, const node *const src[]) {
+  size_translation *t = user;
+  (void)src;
+  if (n->op != OP_VAR) return NULL;
+  for (size_t i = 0; i < t->l->inputs.n; i++) {
+    const loop_input *in = &t->l->inputs.at[i];
+    const node *port = t->made->inputs[t->l->n_first + i];
+    for (size_t k = 0; k < port->rank; k++)
+      if (port->dims[k] == n && !in->group[in->first_axis + k])
+        return in->x->dims[in->first_axis + k];
+  }
+  t->fails = true;
+  return NULL;
+}
+
+/** A size of the body in terms of the sizes around the loop; NULL: steps differ in it, or compute
+    it. */
+static const node *translate_size(host_loop *l, const importer_loop_body *made, const node *size) {
+  size_translation t = {.l = l, .made = made};
+  node_list parts = topo_sort(l->a, &size, 1, is_index, NULL);
+  const node *out;
+  for (size_t i = 0; i < parts.n; i++) t.fails |= parts.at[i]->op == OP_ITEM;
+  if (t.fails) return NULL;
+  ir_copy(onnx_builder(l->c)->ir, l->a, &size, 1, outer_size, &t, &out);
+  return t.fails ? NULL : out;
+}
+
+/** The sizes of a result, with `run`'s elements from `first` on where steps differ. Returns where
+    those of the next result begin. */
+static size_t find_sizes(host_loop *l, const importer_loop_body *made, value run, size_t result,
+                         size_t first, sizes *out) {
+  ir *g = onnx_builder(l->c)->ir;
+  const node *x = made->outputs[l->n_first + result];
+  bool is_entry = result >= l->f->n_states;
+  *out = (sizes){.rank = x->rank + is_entry};
+  for (size_t k = 0; k < out->rank; k++) {
+    bool counts = is_entry && !k;
+    bool is_known = is_entry ? k > 0 : !l->inputs.at[result].group[k];
+    const node *known = is_known ? translate_size(l, made, x->dims[k - is_entry]) : NULL;
+    const node *at = ix_const(g, counts ? 0 : (int64_t)(first + k - is_entry));
+    if (!known) known = ir_item(g, run.node, &at, 0, ix_const(g, ONNX_SIZE_MAX));
+    out->at[k] = known;
+  }
+  return first + x->rank;
+}
+
+static void set_results(host_loop *l, const importer_loop_body *made, value results[]) {
+  size_t n = 1, all = l->f->n_states + l->f->n_entries;
+  for (size_t i = 0; i < all; i++)
+    if (is_wanted(l, i)) n += made->outputs[l->n_first + i]->rank;
+  value run = build_run(l, made, n);
+  n = 1;
+  for (size_t i = 0; i < all; i++) {
+    sizes s;
+    if (!is_wanted(l, i)) continue;
+    const node *x = made->outputs[l->n_first + i];
+    n = find_sizes(l, made, run, i, n, &s);
+    if (s.rank > TN_MAX_RANK)
+      onnx_fail(l->c, TN_ERR_UNSUPPORTED, "output %zu has %zu dimensions", i, s.rank);
+    value v = onnx_host_step(l->c, made->results[i], &run, 1, (dtype)x->dtype, &s);
+    results[i] = made->is_string[l->n_first + i] ? onnx_strings(l->c, v) : v;
+  }
+}
+
+void onnx_host_loop(onnx_call *c, const onnx_loop_form *f, value results[]) {
+  host_loop l = {.c = c, .f = f, .a = &c->m->host->arena, .n_first = f->is_scan ? 0 : 1};
+  list_inputs(&l);
+  describe_loop(&l);
+  importer_loop_body made = import_loop(&l);
+  const node *goes_on = f->is_scan ? NULL : made.outputs[0];
+  if (goes_on && goes_on->dtype != DT_BOOL)
+    onnx_fail(c, TN_ERR_DTYPE, "the condition is %s, expected bool",
+              dtype_name((dtype)goes_on->dtype));
+  if (goes_on && !l.spec.has_trips && node_is_bits(goes_on, 1))
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "neither a trip count nor a condition ends the loop");
+  set_results(&l, &made, results);
+}

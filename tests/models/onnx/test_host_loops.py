@@ -1,0 +1,307 @@
+#!/usr/bin/env python3
+"""Tests loops whose steps change shapes or compute sizes, which the host runs step by step. Results,
+compiled and interpreted, are those of ONNX Runtime at three sets of inputs.
+
+    test_host_loops.py BUILD
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as missing:
+    print(f"skipped: {missing} (scripts/setup.sh --tests installs it)")
+    sys.exit(77)
+from checks import Checks
+from tenon import Library, Refused
+
+F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+node = helper.make_node
+ONWARD = node("Identity", ["on"], ["goes"])
+RNG = np.random.default_rng(7)
+
+
+def some(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def constant(name, numbers, dtype=np.int64):
+    return node("Constant", [], [name], value=numpy_helper.from_array(np.array(numbers, dtype)))
+
+
+def ports(described):
+    return [helper.make_tensor_value_info(*p) for p in described]
+
+
+def body(nodes, states, outputs):
+    return helper.make_graph(nodes, "body", ports([("i", I64, []), ("on", BOOL, []), *states]),
+                             ports([("goes", BOOL, []), *outputs]))
+
+
+def loop(inputs, outputs, *described):
+    return node("Loop", inputs, outputs, body=body(*described), name="the loop")
+
+
+def model(nodes, inputs, outputs, checked=True, **weights):
+    held = [numpy_helper.from_array(np.asarray(x), name) for name, x in
+            {"yes": np.array(True), "one": np.ones(1, np.float32), **weights}.items()]
+    graph = helper.make_graph(nodes, "graph", ports(inputs), ports(outputs), held)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    if checked:
+        onnx.checker.check_model(made)
+    return made.SerializeToString()
+
+
+N, X, Y = ["n"], ("x", F32, ["n"]), ("y", F32, ["m"])
+COUNT = ("k", I64, [])
+
+
+def decoder():
+    """Ids grow by the best one until the first sequence's is the end, or after 12 steps."""
+    words, width, end = 17, 8, 3
+    steps = [node("Gather", ["words", "ids"], ["e"], axis=0),
+             node("ReduceMean", ["e", "first"], ["h"], keepdims=0),
+             node("MatMul", ["h", "out"], ["scores"]),
+             node("ArgMax", ["scores"], ["next"], axis=1, keepdims=1),
+             node("Concat", ["ids", "next"], ["more"], axis=1),
+             node("ReduceMin", ["next"], ["least"], keepdims=0),
+             node("Equal", ["least", "end"], ["ends"]), node("Not", ["ends"], ["goes"])]
+    return model([loop(["twelve", "yes", "prompt"], ["all", "y"], steps, [("ids", I64, ["b", "t"])],
+                       [("more", I64, ["b", "u"]), ("scores", F32, ["b", words])])],
+                 [("prompt", I64, ["b", "t"])], [("all", I64, ["b", "u"]), ("y", F32, ["s", "b", words])],
+                 words=some(words, width), out=some(width, words), twelve=np.array(12),
+                 end=np.array(end), first=np.array([1]))
+
+
+def cache():
+    """Attention to a cache, which each step appends to, from one of no rows."""
+    steps = [constant("row", [1]), node("Unsqueeze", ["h", "row"], ["q"]),
+             node("Concat", ["c", "q"], ["d"], axis=1), node("MatMul", ["q", "w"], ["v"]),
+             node("Transpose", ["d"], ["t"], perm=[0, 2, 1]), node("MatMul", ["v", "t"], ["a"]),
+             node("Softmax", ["a"], ["p"], axis=-1), node("MatMul", ["p", "d"], ["o"]),
+             node("Squeeze", ["o", "row"], ["r"]), node("Tanh", ["r"], ["g"]), ONWARD]
+    return model([loop(["k", "yes", "cache", "x"], ["kept", "y"], steps,
+                       [("c", F32, ["b", "t", 8]), ("h", F32, ["b", 8])],
+                       [("d", F32, ["b", "u", 8]), ("g", F32, ["b", 8])])],
+                 [("x", F32, ["b", 8]), COUNT, ("cache", F32, ["b", "t", 8])],
+                 [("kept", F32, ["b", "u", 8]), ("y", F32, ["b", 8])], w=some(8, 8))
+
+
+def counting():
+    """Each step counts the elements above 0 by the places where they are."""
+    steps = [constant("zero", 0, np.float32), node("Greater", ["s", "zero"], ["above"]),
+             node("NonZero", ["above"], ["at"]), node("Shape", ["at"], ["shape"]),
+             constant("last", 1), node("Gather", ["shape", "last"], ["count"]),
+             node("Cast", ["count"], ["f"], to=F32), constant("tenth", 0.1, np.float32),
+             node("Mul", ["f", "tenth"], ["d"]), node("Sub", ["s", "d"], ["t"]), ONWARD]
+    return model([loop(["six", "yes", "x"], ["y", "counts"], steps, [("s", F32, N)],
+                       [("t", F32, N), ("count", I64, [])])],
+                 [X], [Y, ("counts", I64, ["six"])], six=np.array(6))
+
+
+def without_count(count="", **weights):
+    steps = [node("Add", ["s", "s"], ["t"]), node("Abs", ["t"], ["a"]),
+             node("ReduceMax", ["a"], ["top"], keepdims=0), constant("limit", 100, np.float32),
+             node("Less", ["top", "limit"], ["goes"])]
+    return model([loop([count, "yes", "x"], ["y", "rows"], steps, [("s", F32, N)],
+                       [("t", F32, N), ("s", F32, N)])], [X], [Y, ("rows", F32, ["k", "n"])], **weights)
+
+
+def nested(*inner):
+    """An inner loop of as many steps as the outer one took before."""
+    inside = helper.make_graph([*inner, node("Identity", ["on2"], ["goes2"])], "inside",
+                               ports([("j", I64, []), ("on2", BOOL, []), ("u", F32, N)]),
+                               ports([("goes2", BOOL, []), ("v", F32, ["m"])]))
+    return model([loop(["k", "yes", "x"], ["y"],
+                       [node("Loop", ["i", "", "s"], ["t"], body=inside, name="inner"), ONWARD],
+                       [("s", F32, N)], [("t", F32, ["m"])])], [X, COUNT], [Y])
+
+
+def deep():
+    """Nine loops in each other, one more than a plan has."""
+    inner = [node("Add", ["s8", "x"], ["t8"])]
+    for i in reversed(range(9)):
+        last = [("s%d" % i, F32, N)]
+        inside = helper.make_graph(
+            [*inner, node("Identity", ["on%d" % i], ["goes%d" % i])], "body%d" % i,
+            ports([("i%d" % i, I64, []), ("on%d" % i, BOOL, []), *last]),
+            ports([("goes%d" % i, BOOL, []), ("t%d" % i, F32, N)]))
+        inner = [node("Loop", ["k" if i % 4 == 0 else "once", "", "s%d" % (i - 1) if i else "x"],
+                      ["t%d" % (i - 1) if i else "y"], body=inside, name="loop %d" % i)]
+    return model(inner, [X, COUNT], [Y], once=np.array(1))
+
+
+def branches():
+    def branch(*nodes):
+        return helper.make_graph(list(nodes), "branch", [], [helper.make_empty_tensor_value_info("r")])
+    steps = [constant("two", 2), node("Mod", ["i", "two"], ["p"]), node("Cast", ["p"], ["odd"], to=BOOL),
+             node("If", ["odd"], ["t"], then_branch=branch(node("Concat", ["s", "x"], ["r"], axis=0)),
+                  else_branch=branch(node("Neg", ["s"], ["r"]))), ONWARD]
+    return model([loop(["five", "yes", "x"], ["y"], steps, [("s", F32, N)], [("t", F32, ["m"])])],
+                 [X], [Y], five=np.array(5))
+
+
+def doubling():
+    """No step, or one whose condition is false at first: the initial state, and no entries."""
+    return model([loop(["k", "go", "x"], ["y", "e"],
+                       [node("Concat", ["s", "s"], ["t"], axis=0), node("Neg", ["x"], ["d"]), ONWARD],
+                       [("s", F32, N)], [("t", F32, ["m"]), ("d", F32, N)])],
+                 [X, COUNT, ("go", BOOL, [])], [Y, ("e", F32, ["k", "n"])])
+
+
+def slices():
+    steps = [constant("axis", [0]), node("Unsqueeze", ["i", "axis"], ["end"]),
+             node("Slice", ["s", "axis", "end"], ["part"]), node("ReduceSum", ["part"], ["sum"], keepdims=0),
+             node("Add", ["s", "sum"], ["t"]), ONWARD]
+    return model([loop(["four", "yes", "x"], ["y"], steps, [("s", F32, N)], [("t", F32, N)])], [X], [Y],
+                 four=np.array(4))
+
+
+def alike():
+    """Two states that grow alike, and are added."""
+    steps = [node("Concat", ["s", "one"], ["t"], axis=0), node("Concat", ["r", "one"], ["q"], axis=0),
+             node("Add", ["t", "q"], ["p"]), ONWARD]
+    return model([loop(["four", "yes", "x", "x"], ["a", "y"], steps, [("s", F32, N), ("r", F32, N)],
+                       [("t", F32, ["m"]), ("p", F32, ["m"])])], [X], [("a", F32, ["m"]), Y],
+                 four=np.array(4))
+
+
+def scan():
+    inside = helper.make_graph(
+        [constant("zero", 0, np.float32), node("Greater", ["e", "zero"], ["above"]),
+         node("Compress", ["e", "above"], ["part"]), node("ReduceSum", ["part"], ["sum"], keepdims=0),
+         node("Add", ["s", "sum"], ["t"]), node("Mul", ["e", "t"], ["z"])],
+        "inside", ports([("s", F32, []), ("e", F32, N)]), ports([("t", F32, []), ("z", F32, N)]))
+    return model([node("Scan", ["s0", "x"], ["last", "y"], body=inside, num_scan_inputs=1, name="the scan",
+                       scan_input_directions=[1], scan_output_directions=[1], scan_output_axes=[1])],
+                 [("s0", F32, []), ("x", F32, ["k", "n"])],
+                 [("last", F32, []), ("y", F32, ["n", "k"])])
+
+
+def vectors(*sizes, **more):
+    return [{"x": some(n), **{name: np.array(x[i]) for name, x in more.items()}}
+            for i, n in enumerate(sizes)]
+
+
+ADDED = node("Add", ["u", "x"], ["v"])
+JOINED = node("Concat", ["u", "x"], ["v"], axis=0)
+CASES = {
+    "a decoder": (decoder(), [{"prompt": RNG.integers(0, 17, s)} for s in ((1, 3), (2, 5), (4, 1))]),
+    "a cache": (cache(), [{"x": some(2, 8), "k": np.array(5), "cache": some(2, 0, 8)},
+                          {"x": some(1, 8), "k": np.array(9), "cache": some(1, 3, 8)},
+                          {"x": some(3, 8), "k": np.array(1), "cache": some(3, 1, 8)}]),
+    "NonZero in steps": (counting(), vectors(5, 9, 1)),
+    "entries of any number of steps": (without_count(), vectors(5, 9, 1)),
+    "entries of the greatest number of steps": (without_count("most", most=np.array(2**63 - 1)),
+                                                vectors(2, 3, 5)),
+    "inner steps that change": (nested(ADDED), vectors(5, 9, 1, k=[4, 0, 7])),
+    "growth in steps of growth": (nested(JOINED), vectors(2, 3, 1, k=[4, 0, 5])),
+    "branches of different shapes": (branches(), vectors(5, 2, 1)),
+    "no steps": (doubling(), vectors(5, 2, 1, k=[3, 1, 0], go=[False, True, True])),
+    "a Slice by the step's number": (slices(), vectors(5, 6, 4)),
+    "two states that grow alike": (alike(), vectors(2, 1, 6)),
+    "nine loops": (deep(), vectors(3, 1, 4, k=[2, 1, 2])),
+    "a Scan": (scan(), [{"s0": some(), "x": some(*s)} for s in ((4, 3), (1, 7), (6, 1))]),
+}
+
+
+onnxruntime.set_default_logger_severity(3)
+
+
+def compare(check, label, library, made, sets, interpreted):
+    reference = onnxruntime.InferenceSession(made)
+    names = [o.name for o in reference.get_outputs()]
+    loaded = library.load(made, interpreted=interpreted)
+    for i, inputs in enumerate(sets):
+        got = loaded.run(inputs)
+        for name, want in zip(names, reference.run(None, inputs)):
+            y = got[name] if want.size else got[name].reshape(want.shape)  # sizes that ONNX leaves open
+            holds = y.shape == want.shape and y.dtype == want.dtype and np.allclose(
+                y, want, rtol=1e-4, atol=1e-5)
+            check(f"{label}, inputs {i}, {name}{', interpreted' * interpreted}", holds,
+                  f"{got[name]}, not {want}")
+    loaded.free()
+
+
+# Failures: (model, inputs, status, words of the message).
+
+GROWN = node("Concat", ["s", "x"], ["t"], axis=0)
+RAGGED = model([loop(["k", "yes", "x"], ["y", "e"], [GROWN, ONWARD],
+                     [("s", F32, N)], [("t", F32, ["m"]), ("t", F32, ["m"])])], [X, COUNT],
+               [Y, ("e", F32, ["k", "m"])])
+ENDLESS = model([loop(["", "yes", "x"], ["y"], [GROWN, ONWARD], [("s", F32, N)], [("t", F32, ["m"])])],
+                [X], [Y])
+RANKS = model([loop(["k", "yes", "x"], ["y"], [constant("axis", [0]), node("Unsqueeze", ["s", "axis"], ["t"]),
+                                               ONWARD], [("s", F32, None)], [("t", F32, None)])],
+              [X, COUNT], [("y", F32, None)], checked=False)
+NEGATIVE = model([loop(["k", "yes", "x"], ["y"],
+                       [constant("two", [2]), node("Sub", ["two", "i"], ["size"]),
+                        node("ConstantOfShape", ["size"], ["z"]),
+                        node("Concat", ["s", "z"], ["t"], axis=0), ONWARD],
+                       [("s", F32, N)], [("t", F32, ["m"])])], [X, COUNT], [Y])
+FAILURES = {
+    "entries of different shapes": (RAGGED, {"x": some(2), "k": np.array(3)}, "ERR_SHAPE",
+                                    ["the loop", "step 1", "scan output 0", "size 6", "has 4"]),
+    "a step that does not fit": (NEGATIVE, {"x": some(3), "k": np.array(5)}, "ERR_SHAPE",
+                                 ["the loop", "step 3", "-1"]),
+    "no end": (ENDLESS, {"x": some(2)}, "ERR_UNSUPPORTED", ["the loop", "neither a trip count nor"]),
+    "a state that changes its rank": (RANKS, {"x": some(2), "k": np.array(1)}, "ERR_UNSUPPORTED",
+                                      ["the loop", "the rank of state 's'"]),
+}
+
+
+def check_failure(check, label, library, made, inputs, status, words):
+    try:
+        library.load(made).run(inputs)
+        check(label, False, "it is not refused")
+    except Refused as r:
+        check(label, r.status == status and all(w in r.message for w in words), f"{r.status}: {r.message}")
+
+
+def check_threads(check, library):
+    """Runs of one model at once each have their results."""
+    from threading import Thread
+    made, _ = CASES["growth in steps of growth"]
+    loaded, wrong = library.load(made), []
+    reference = onnxruntime.InferenceSession(made)
+
+    def work(seed):
+        x = np.random.default_rng(seed).standard_normal(seed + 1).astype(np.float32)
+        inputs = {"x": x, "k": np.array(seed + 2)}
+        want, = reference.run(None, inputs)
+        binding = loaded.bind()
+        for _ in range(10):
+            got = binding.run(inputs)["y"]
+            if got.shape != want.shape or not np.allclose(got, want):
+                wrong.append((seed, got, want))
+        binding.free()
+    threads = [Thread(target=work, args=(i,)) for i in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    check("runs at once", not wrong, str(wrong[:1]))
+    loaded.free()
+
+
+def main():
+    check, library = Checks(), Library(Path(sys.argv[1]))
+    for label, (made, sets) in CASES.items():
+        for interpreted in (False, True):
+            try:
+                compare(check, label, library, made, sets, interpreted)
+            except Refused as r:
+                check(label, False, f"{r.status}: {r.message}")
+    for label, failure in FAILURES.items():
+        check_failure(check, label, library, *failure)
+    check_threads(check, library)
+    library.close()
+    return check.end(80)
+
+
+sys.exit(main())
