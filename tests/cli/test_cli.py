@@ -1152,6 +1152,25 @@ class Inspect(Case):
         self.assertIn("\nsizes are known exactly at each run, because of MatMul node 'squaring'",
                       tenon("explain", even).stdout)
 
+    def test_loops_of_the_host(self):
+        """A loop whose state grows is listed with the reason, and so is its step explained."""
+        f32 = TensorProto.FLOAT
+        steps = helper.make_graph(
+            [helper.make_node("Concat", ["s", "s"], ["t"], axis=0), helper.make_node("Identity", ["on"], ["goes"])],
+            "steps", [value("i", TensorProto.INT64, []), value("on", TensorProto.BOOL, []), value("s", f32, ["n"])],
+            [value("goes", TensorProto.BOOL, []), value("t", f32, ["m"])])
+        path = model(self.file("m.onnx"),
+                     [helper.make_node("Constant", [], ["k"], value_int=3),
+                      helper.make_node("Loop", ["k", "", "x"], ["y"], "growth", body=steps)],
+                     [value("x", f32, [2])], [value("y", f32, ["m"])])
+        listed, = json.loads(tenon("inspect", path, "--json").stdout)["host_loops"]
+        self.assertRegex(listed, r"\ALoop node 'growth': a loop that the host runs \(state 'x' has shape 2")
+        self.assertIn("\nloops      Loop node 'growth': a loop that the host runs", tenon("inspect", path).stdout)
+        self.assertIn("a loop that the host runs", tenon("explain", path).stdout)
+        self.assertIn("[16]", tenon("run", path, "--input", "x=ones").stdout)
+        self.assertIn("equal", tenon("check", path).stdout)
+        self.assertEqual(json.loads(tenon("inspect", self.binary(), "--json").stdout)["host_loops"], [])
+
     def test_operators_of_nested_graphs_count(self):
         inner = helper.make_graph([helper.make_node("Tanh", ["x"], ["z"])], "inner", [],
                                   [value("z", TensorProto.FLOAT, [3])])

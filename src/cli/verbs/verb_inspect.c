@@ -71,6 +71,7 @@ typedef struct inspection {
   VEC(fact) facts;
   const char *exact_reason;      /* why sizes cannot be open; NULL: they can */
   VEC(const char *) unsupported; /* operators */
+  VEC(const char *) host_loops;
   VEC(problem) problems;
   bool is_told; /* a failure to load is among the problems */
   bool has_memory;
@@ -186,6 +187,13 @@ static void list_facts(inspection *x, const tn_model *m) {
   }
 }
 
+static void list_host_loops(inspection *x, const tn_model *m) {
+  arena *a = &x->c->arena;
+  const char *node, *what;
+  for (size_t i = 0; tn_model_host_loop(m, i, &node, &what) == TN_OK; i++)
+    vec_push(a, &x->host_loops, arena_printf(a, "%s: %s", node, what));
+}
+
 /* Checking. */
 
 static const char *copy_text(arena *a, const char *text) {
@@ -283,6 +291,7 @@ static void check_by_loading(inspection *x) {
     list_varying_sizes(x, m);
     list_facts(x, m);
     x->exact_reason = copy_text(&c->arena, tn_model_exact_sizes(m));
+    list_host_loops(x, m);
   }
   if (s == TN_OK && o->memory) measure_memory(x, m);
   for (size_t i = 0; x->is_partial && i < x->unsupported.n; i++)
@@ -425,6 +434,8 @@ static void print_text(inspection *x) {
   print_varying_sizes(x);
   print_facts(x);
   print_operators(x);
+  for (size_t i = 0; i < x->host_loops.n; i++)
+    printf("%s%s\n", i ? "           " : "loops      ", text_escape(a, x->host_loops.at[i]));
   if (!x->problems.n && !x->is_partial) puts("supported  yes");
   if (x->is_partial && !x->problems.n)
     puts("supported  all operators; other checks need the files of external data");
@@ -549,6 +560,10 @@ static void print_json(inspection *x) {
       "parameters", parameters, "nodes", (json_int_t)f->nodes, "operators", json_operators(x),
       "unsupported", unsupported, "problems", json_problems(x), "checked",
       x->is_partial ? "operators" : "all");
+  json_t *loops = json_array();
+  for (size_t i = 0; i < x->host_loops.n; i++)
+    json_array_append_new(loops, text_json(a, x->host_loops.at[i]));
+  json_object_set_new(all, "host_loops", loops);
   if (x->has_memory) json_object_set_new(all, "memory", json_memory(&x->memory));
   json_object_set_new(all, "exact_sizes", text_json(a, x->exact_reason));
   text_json_print(a, all);
