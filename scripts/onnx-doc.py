@@ -64,8 +64,8 @@ so in all versions, or in those that are named.
   larger than 32.
 - Scan of version 8 with lengths of sequences that it scans backward: ONNX does not say from where.
 - If whose condition the model computes, with results of two types or ranks, or that are sequences or
-  optional values; in the body of a Loop or a Scan, where the condition changes from step to step,
-  with results of two shapes. Each step computes both branches there.
+  optional values. In the body of a loop of the plan (below) each step computes both branches; where
+  their results have two shapes, the host runs the loop.
 - Quantisation to other numbers than integers of up to 16 bits and floats of 8 and 4. Products of quantised operands are
   computed as the file says; where weights alone are quantised, onnxsim folds their DequantizeLinear
   into weights of floats, which is faster.
@@ -75,8 +75,7 @@ so in all versions, or in those that are named.
 - Sizes that a run computes from data (NonZero, Compress, Unique, NonMaxSuppression; a Reshape's or an Expand's shape, ends of a
   Slice, the count of a Range, repeats of a Tile, K of a TopK, trips of a Loop), where they must equal
   others: the run compares them for elementwise operators, MatMul, Concat, Expand and Reshape, and does
-  not broadcast one that turns out to be 1; elsewhere two are equal if they come of one node. In the
-  body of a loop what its steps compute decides no size. A run refuses a size that does not fit, and
+  not broadcast one that turns out to be 1; elsewhere two are equal if they come of one node. A run refuses a size that does not fit, and
   names the node that computed it; a computed size of 0 in a Reshape, or a sum of sizes that is
   0, is 0 and copies no size of the input.
 
@@ -125,7 +124,7 @@ Tensors of strings hold the numbers that the strings have in a table of the mode
 (`tn_model_string_number`, `tn_model_string`; `is_string` of `tn_port`). Operators that move elements take
 them (Gather, Concat, Reshape, Where …), as do Equal and those of `ai.onnx.ml` that map or classify; all
 others refuse them. StringConcat, StringSplit, StringNormalizer, RegexFullMatch, Tokenizer, and Cast and CastLike to and
-from strings are steps that the host computes; none may be in the body of a loop.
+from strings are steps that the host computes, and so is a loop whose body has one.
 
 - The table keeps what runs made until the model and its bindings are freed.
 - StringSplit without a delimiter splits at white space of ASCII; an empty string has one empty part at
@@ -187,7 +186,8 @@ as MaxPool gives it.
 
 ## Loops
 
-The body of a Loop or a Scan is compiled once, so each of its steps is alike:
+A Loop or a Scan is a loop of the plan where it can be: its body is compiled once, for all steps, and what
+does not change from step to step is computed before it. It can be where each step is alike:
 
 - How often it runs is known before it does. A Scan runs once for each entry of what it scans, which
   may be a size that varies. Of a Loop, the trip count is a constant, comes of shapes, as Shape and
@@ -195,12 +195,32 @@ The body of a Loop or a Scan is compiled once, so each of its steps is alike:
 - A Loop that a condition ends is waited for after each step. With outputs that have an entry for each
   step it needs a trip count too, as its bound, for which there is memory: they have as many entries as
   steps ran. In the body of another loop it has no such outputs.
-- A state has the same shape and type in all steps. In place of one that grows by Concat, take an
-  output with an entry for each step, or a state of the full size that is scattered into.
+- A state has the same shape in all steps, and what steps compute decides no size.
 - RNN, GRU and LSTM are such loops. Of an entry whose `sequence_lens` is 0 the last state is the
   initial one (ONNX does not say; ONNX Runtime gives zeros).
 - Loops are nested at most {depth} deep, and how often an inner one runs is the same in each step of
   the outer.
+
+The host runs any other loop step by step: one whose states grow, as by Concat, whose steps compute sizes
+(NonZero, a Slice to a computed end), which has outputs with entries and no trip count, an inner one whose
+trip count changes, or an If with results of two shapes. `tenon inspect` lists these loops and the reason
+why the plan cannot run each. The body is then a model of its own; sizes that a step changes are open in it.
+
+- The first step compiles the body for its sizes, and the next one with other sizes for all of them.
+  Each step costs a run of a plan (some microseconds), and what does not change is computed in each.
+- States pass from step to step without a copy; outputs with entries grow by doubling. The plan around
+  the loop reads the sizes of its results when the loop is done.
+- A loop of no steps gives its initial states, and outputs of no entries, whose other sizes are those that
+  are known before the loop, else 0.
+- A failure of a step names the loop and the step's number, from 0. Entries of different shapes are one, by
+  ONNX too. `progress` of `tn_open_desc` is called before each step and may end the loop; nothing else ends
+  one whose condition holds forever.
+- A state keeps its type and its number of dimensions. What the body reads of the graph around and what
+  operators need as a constant (axes, steps) is a constant, a shape's element that is a number, or few
+  elements that fold to constants.
+- The sizes of the body need to fit together while they are open, as those of a model whose sizes are
+  open; there is no second attempt for those of a run.
+- A Scan of version 8 is a loop of the plan alone. Loops whose states are sequences are unrolled (above).
 """
 
 
