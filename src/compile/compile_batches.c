@@ -10,7 +10,7 @@
 
 /* Kernels in one call of the compiler, which takes some time to start, but must also end: from this
    number to BATCH_MOST. */
-enum { LEAST_BATCH = 3 };
+enum { BATCH_LEAST = 3 };
 
 /** Kernels that one call of the compiler makes. */
 struct batch {
@@ -99,7 +99,7 @@ static void publish_batch(void *arg) {
 static size_t batch_size(const compilation *c, size_t n) {
   size_t threads = (size_t)c->target->device->host.threads, most = c->target->compiler->most;
   size_t size = (n + threads - 1) / threads;
-  if (size < LEAST_BATCH) size = LEAST_BATCH;
+  if (size < BATCH_LEAST) size = BATCH_LEAST;
   if (size > BATCH_MOST) size = BATCH_MOST;
   return most && size > most ? most : size;
 }

@@ -22,7 +22,7 @@ static void await_others(compilation *c) {
 }
 
 /** Loads the programs of all kernels; those of rejected code are compiled again, once. */
-static void load_programs(compilation *c) {
+static void load_or_recompile(compilation *c) {
   const work *w = &c->work;
   if (!compilation_load_programs(c)) return;
   await_others(c);
@@ -47,7 +47,7 @@ static void compile_all(void *arg) {
   compilation_compile(c, claimed, n_claimed);
   if (c->options->n_compiled) *c->options->n_compiled = n_claimed;
   await_others(c);
-  load_programs(c);
+  load_or_recompile(c);
 }
 
 tn_status compile_kernels(const compile_options *o, ir *g, const node *const kernels[], size_t n,

@@ -1145,6 +1145,10 @@ class Inspect(Case):
         self.assertEqual(told["outputs"][0]["shape"], [3, 2])
         even = model(self.file("even.onnx"), [helper.make_node("MatMul", ["x", "x"], ["y"], "squaring")],
                      [value("x", TensorProto.FLOAT, ["a", "b"])], [value("y", TensorProto.FLOAT, None)])
+        self.assertIn("\nsupported  yes\n", tenon("inspect", even, "--size=a=2..6").stdout)
+        done = tenon("inspect", even, "--memory")
+        self.assertIn("sizes that are known when the model runs; fix them by --size", done.stderr)
+        self.assertIn("\nsupported  yes\n", done.stdout)
         page = self.file("page.html")
         tenon("explain", even, "-o", page)
         self.assertIn("Sizes are known exactly at each run, because of MatMul node &#39;squaring&#39;",

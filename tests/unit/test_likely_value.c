@@ -109,6 +109,8 @@ static void strides_follow_likely_sizes(void **state) {
     assert_int_equal(address_stride(cases[i].address, cases[i].range), cases[i].exact);
     assert_int_equal(address_likely_stride(cases[i].address, cases[i].range), cases[i].likely);
   }
+  const node *huge = likely_var("huge", 1, INT64_C(1) << 60, INT64_C(1) << 60);
+  assert_int_equal(address_likely_stride(ix_mul(g, r, huge), r), INT64_C(1) << 56);
 }
 
 /** Values stay within the bounds of the node, and beyond 64 bits where these are. */

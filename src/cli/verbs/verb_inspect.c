@@ -146,6 +146,7 @@ static void correct_ports(inspection *x, const tn_model *m, tn_port_kind kind,
     if (tn_model_file_port(x->file, kind, k, &declared) != TN_OK) return;
     inspected_port *to = &ports->at[k];
     to->is_deciding = port.is_deciding;
+    if (port.type.shape.rank < 0) continue; /* known when the model runs */
     if (!fits_declaration(&declared, &port)) {
       to->declared = declared.type;
       to->dtype = port.is_string ? "string" : tn_dtype_name(port.type.dtype);
@@ -239,10 +240,16 @@ static void add_failure(inspection *x, const char *lines) {
   }
 }
 
-/** Compiles the model and computes the memory of its runs, without running it. */
+/** Compiles the model and computes the memory of its runs, without running it. A model whose sizes
+    are known when it runs has no plan before. */
 static void measure_memory(inspection *x, tn_model *m) {
   command *c = x->c;
   tn_binding *b;
+  if (tn_model_exact_sizes(m)) {
+    command_print_note(c, "the memory follows from sizes that are known when the model runs; fix "
+                          "them by --size");
+    return;
+  }
   model_inputs in = model_inputs_make(c, m, &(option_list){0}, 0);
   command_check_status(c, tn_model_bind(m, &b));
   model_inputs_bind(c, &in, b);
@@ -618,13 +625,11 @@ const verb verb_inspect = {
         "each with name, min and max (given, needed, or the largest there are); parameters with\n"
         "tensors, elements, bytes, external (number of tensors in external files); nodes;\n"
         "operators (counts by name); facts (name, kind: size or elements, of: inputs or their\n"
-        "axes); variants (one, sizes or values, by which they differ); exact_sizes (why no size "
-        "can\n"
-        "be open: the node and its reason; null if they can); unsupported (lines of\n"
-        "text); problems (nodes, operator, domain, opset, version: of the operator's definition,\n"
-        "newest: known one, reason, nearest: supported form; null if unknown); checked (all, or\n"
-        "operators if files of external data are missing). With --memory also memory: inputs, "
-        "outputs,\n"
+        "axes); variants (one, sizes or values, by which they differ); exact_sizes (why no size\n"
+        "can be open: the node and its reason; null if they can); unsupported (lines of text);\n"
+        "problems (nodes, operator, domain, opset, version: of the operator's definition, newest:\n"
+        "known one, reason, nearest: supported form; null if unknown); checked (all, or operators\n"
+        "if files of external data are missing). With --memory also memory: inputs, outputs,\n"
         "weights, scratch (values between steps) and total, in bytes.",
     .options = options,
     .n_options = sizeof options / sizeof *options,

@@ -258,29 +258,31 @@ static double overlapped_cycles(double a, double b) {
              1.0 / MACHINE_OVERLAP_POWER);
 }
 
-/** Loads of addresses for a load whose elements lie apart by open distances: each has an address of
-    its own, and those beyond the general registers are spilled. */
-static double address_loads(const operation *o, const int64_t cut[]) {
+/** Addresses of the elements that a load's copies take: those apart by an open distance have one
+    each, the others are offsets of one. */
+static double addresses_of(const operation *o, const int64_t cut[]) {
   double addresses = 1;
   for (size_t k = 0; k < AXES; k++) addresses *= o->load.is_open[k] ? (double)cut[k] : 1;
-  return fmax(addresses - MACHINE_ADDRESS_REGISTERS, 0);
+  return addresses;
 }
 
 /** Cycles of one iteration of an innermost loop; < 0: too many instructions or registers. */
 static double iteration_cycles(const tiled_nest *p, const inner_loop *l, const int64_t cut[],
                                double registers) {
-  double all = 1, loads = 0, work = 0, held = MACHINE_SPARE_REGISTERS;
+  double all = 1, loads = 0, work = 0, held = MACHINE_SPARE_REGISTERS, addresses = 0;
   for (size_t k = 0; k < AXES; k++) all *= (double)cut[k];
   for (size_t i = 0; i < l->operations.n; i++) {
     const operation *o = &l->operations.at[i];
     double times = o->copies;
     for (size_t k = 0; k < AXES; k++) times *= o->depends[k] ? (double)cut[k] : 1;
     if (o->is_load)
-      loads += o->cost * times * load_cost(p, o, cut, times) + address_loads(o, cut);
+      loads += o->cost * times * load_cost(p, o, cut, times);
     else
       work += o->cost * times;
     if (o->is_load && o->is_vector) held += times;
+    if (o->is_load) addresses += addresses_of(o, cut);
   }
+  loads += fmax(addresses - MACHINE_ADDRESS_REGISTERS, 0); /* spilled */
   work += l->states * all;
   held += l->states * all;
   if (held > registers || loads + work > MACHINE_TILED_LOOP_CODE) return -1;

@@ -18,17 +18,22 @@ typedef struct model_import {
   ir *ir; /* of the importer */
   struct import importer;
   VEC(model_buffer) made;      /* by number of a BUFFER in the importer's ir */
+  map weights;                 /* tensor of the file → the number of its buffer + 1 */
   const node **nodes;          /* inputs, outputs, then labelled nodes, in the importer's ir */
   const importer_sizes *tried; /* the failure is with these sizes too; NULL: with open ones */
 } model_import;
 
 /* Graph inputs and weights. */
 
+static const node *node_of_buffer(model_import *j, size_t number, dtype t, size_t rank,
+                                  const node *const dims[]) {
+  return ir_node(j->ir, OP_BUFFER, t, dims, rank, (int64_t[]){(int64_t)number, 0}, 2);
+}
+
 static const node *make_buffer(model_import *j, model_buffer of, dtype t, size_t rank,
                                const node *const dims[]) {
-  const int64_t ints[] = {(int64_t)j->made.n, 0};
   vec_push(&j->work, &j->made, of);
-  return ir_node(j->ir, OP_BUFFER, t, dims, rank, ints, 2);
+  return node_of_buffer(j, j->made.n - 1, t, rank, dims);
 }
 
 static const node *add_input(void *user, const char *name, dtype t, size_t rank,
@@ -43,9 +48,8 @@ static const node *add_input(void *user, const char *name, dtype t, size_t rank,
 
 static void release_file(void *data) { model_file_release(data); }
 
-/** True if a tensor's data is not the file's: a value that a run gave, or what the importer
- * computed.
- */
+/** True if a tensor's data is not the file's: a value that a run gave, or one that the importer
+    computed. */
 static bool is_apart(const model_import *j, const onnx_tensor *t) {
   const onnx_tensor *first = j->request->values;
   return t->is_computed || (j->request->n_values && t >= first && t < first + j->request->n_values);
@@ -119,15 +123,22 @@ static tn_status open_weight_buffer(model_import *j, const onnx_tensor *t, tn_bu
   return s;
 }
 
+/** Makes the node of a weight. The graph may be imported several times: a weight of the file has
+   one buffer in all of them. */
 static const node *add_weight(void *user, const onnx_tensor *t, dtype type, size_t rank,
                               const node *const dims[]) {
   model_import *j = user;
-  bool is_of_file = !j->request->copies_weights && !is_apart(j, t);
-  model_buffer made = {.tensor = is_of_file ? t : NULL};
+  size_t known = (size_t)(uintptr_t)map_get(&j->weights, t);
+  if (known) return node_of_buffer(j, known - 1, type, rank, dims);
+  bool is_of_file = !is_apart(j, t);
+  model_buffer made = {.tensor = is_of_file && !j->request->copies_weights ? t : NULL};
   const node *n = make_buffer(j, made, type, rank, dims);
-  if (open_weight_buffer(j, t, &j->made.at[j->made.n - 1].memory) == TN_OK) return n;
-  j->made.at[j->made.n - 1].memory = NULL;
-  diag_rethrow(j->d);
+  if (open_weight_buffer(j, t, &j->made.at[j->made.n - 1].memory) != TN_OK) {
+    j->made.at[j->made.n - 1].memory = NULL;
+    diag_rethrow(j->d);
+  }
+  if (is_of_file) map_set(&j->work, &j->weights, t, (void *)(uintptr_t)j->made.n);
+  return n;
 }
 
 /* Ports. */
@@ -393,13 +404,24 @@ static bool have_equal_sizes(const trial_import *x, const trial_import *y) {
   return are_equal;
 }
 
+/** True if two failures are about the same sizes; where these are not told apart from shapes, if
+    their texts are equal. */
+static bool blame_equal_sizes(const trial_import *x, const trial_import *y) {
+  const named_sizes *a = &x->importer->b.named, *b = &y->importer->b.named;
+  bool are_equal = a->single.n == b->single.n;
+  if (!a->single.n || !b->single.n) return !strcmp(x->failure.text, y->failure.text);
+  for (size_t i = 0; are_equal && i < a->single.n; i++)
+    are_equal = a->single.at[i] == b->single.at[i];
+  return are_equal;
+}
+
 /** True if a node fails alike with different sizes, which are not the cause then: it is not
-    supported, or the failure names none. */
+    supported, or sizes are wrong that do not vary. */
 static bool fail_alike(const trial_import *x, const trial_import *y) {
-  const tn_failure *a = &x->failure, *b = &y->failure;
-  return a->status != TN_OK && a->status == b->status && !have_equal_sizes(x, y) &&
+  tn_status s = x->failure.status;
+  return s != TN_OK && s == y->failure.status && !have_equal_sizes(x, y) &&
          x->importer->failed == y->importer->failed &&
-         (a->status == TN_ERR_UNSUPPORTED || !strcmp(a->text, b->text));
+         (s == TN_ERR_UNSUPPORTED || blame_equal_sizes(x, y));
 }
 
 static bool has_lists(const model_import *j) {
@@ -409,23 +431,33 @@ static bool has_lists(const model_import *j) {
   return has;
 }
 
-/** True if the graph could not be imported because sizes vary, and may be for those of a run: it is
-    tried with two numbers. Otherwise the failure becomes the one that stays. */
+/** The first trial that fails as an earlier one does; NULL: there is none, or some trial succeeds.
+    The numbers are small and large, even and odd, and 1, the size of many a batch. */
+static const trial_import *find_wrong_trial(model_import *j) {
+  static const int64_t numbers[] = {2, 64, 63, 1};
+  enum { TRIALS = sizeof numbers / sizeof *numbers };
+  trial_import *all = arena_calloc(&j->work, TRIALS, sizeof *all);
+  const trial_import *wrong = NULL;
+  for (size_t i = 0; i < TRIALS; i++) {
+    all[i] = try_number(j, numbers[i]);
+    if (all[i].failure.status == TN_OK) return NULL;
+    for (size_t k = 0; k < i && !wrong; k++)
+      if (fail_alike(&all[k], &all[i])) wrong = &all[k];
+  }
+  return wrong;
+}
+
+/** True if the graph could not be imported because sizes vary, and may be for those of a run, as
+    trials with numbers tell. Otherwise the failure becomes the one that stays. */
 static bool waits_for_sizes(model_import *j) {
-  enum { SMALL = 2, LARGER = 64 };
   const tn_failure open = j->d->failure;
   if (!j->request->may_be_exact || !j->importer.asks_exact_sizes || has_lists(j)) return false;
   diag_clear(j->d);
-  const trial_import small = try_number(j, SMALL);
-  bool is_wrong = small.failure.status != TN_OK;
-  if (is_wrong) {
-    const trial_import larger = try_number(j, LARGER);
-    is_wrong = fail_alike(&small, &larger);
-  }
-  bool is_of_open_sizes = !is_wrong || small.importer->failed == j->importer.failed;
-  if (!is_of_open_sizes) j->tried = small.sizes;
-  j->d->failure = is_of_open_sizes ? open : small.failure;
-  return !is_wrong;
+  const trial_import *wrong = find_wrong_trial(j);
+  bool is_of_open_sizes = !wrong || wrong->importer->failed == j->importer.failed;
+  if (!is_of_open_sizes) j->tried = wrong->sizes;
+  j->d->failure = is_of_open_sizes ? open : wrong->failure;
+  return !wrong;
 }
 
 /** Keeps the inputs alone where nodes depend on their values or sizes. */

@@ -50,5 +50,7 @@ int64_t address_stride(const node *a, const node *range) {
 }
 
 int64_t address_likely_stride(const node *a, const node *range) {
-  return growth(a, range, likely_growth);
+  const int64_t most = INT64_C(1) << 56;
+  int64_t stride = growth(a, range, likely_growth);
+  return stride > most ? most : stride < -most ? -most : stride;
 }

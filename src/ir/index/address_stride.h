@@ -9,7 +9,7 @@
 int64_t address_stride(const node *address, const node *range);
 
 /** The same for costs: factors that are no constants, as the size of an open axis, count as their
-    likely values. */
+    likely values. Saturates at ±2⁵⁶, so that a stride in bytes is an int64_t too. */
 int64_t address_likely_stride(const node *address, const node *range);
 
 #endif

@@ -289,7 +289,7 @@ static bool is_open(const value *v) {
   return false;
 }
 
-/** A value's position, with the elements of its largest reader if it is open. */
+/** A value's position, with the elements of its largest reader if it is open; else 0. */
 typedef struct candidate_rank {
   size_t position;
   double points;
@@ -301,9 +301,10 @@ static int compare_ranks(const void *x, const void *y) {
   return a->position < b->position ? -1 : a->position > b->position;
 }
 
-/** Orders values: open ones that contractions read come first. No array of theirs is built for a
-    block of rows (codegen/choose/array_expansion.c), so that a contraction that computes them has
-    no register tile, and rounds are few. */
+/** Orders values: open ones come first, by the elements of their largest readers, which are those
+   of contractions' terms. No array of open rows is built for a block of them
+    (codegen/choose/array_expansion.c), so that a contraction that computes its operand has no
+    register tile, and rounds are few. */
 static numbers order_candidates(const chooser *c) {
   size_t n = c->v->at.n;
   candidate_rank *ranks = arena_calloc(c->a, n + 1, sizeof *ranks);
@@ -311,7 +312,8 @@ static numbers order_candidates(const chooser *c) {
   for (size_t i = 0; i < n; i++) {
     const value_list *r = &c->readers[i];
     ranks[i].position = i;
-    for (size_t k = 0; is_open(c->v->at.at[i]) && k < r->n; k++)
+    if (!is_open(c->v->at.at[i])) continue;
+    for (size_t k = 0; k < r->n; k++)
       ranks[i].points = fmax(ranks[i].points, points_of(r->at[k]->dims, r->at[k]->rank));
   }
   qsort(ranks, n, sizeof *ranks, compare_ranks);

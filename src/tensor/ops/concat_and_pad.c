@@ -33,19 +33,21 @@ static const node *select_operand(builder *b, const concat *c, size_t first, siz
 /** Makes the sizes of all operands those of operand i too; raises if they differ. */
 static void agree_on_sizes(builder *b, const concat *c, sizes *all, size_t i) {
   sizes first = sizes_of(c->x[0]), own = sizes_of(c->x[i]);
-  bool match = own.rank == first.rank;
+  if (own.rank != first.rank)
+    diag_raise(b->diag, TN_ERR_SHAPE, "operand %zu has shape %s and operand 1 has shape %s", i + 1,
+               sizes_text_of_ranks(b, &own), sizes_text_of_ranks(b, &first));
   if (i == 0) *all = first;
-  for (size_t k = 0; match && k < own.rank; k++) {
+  for (size_t k = 0; k < own.rank; k++) {
     if (k == c->axis) continue;
     const node *agreed = size_agreed(b, all->at[k], own.at[k]);
-    match = agreed;
-    if (match) all->at[k] = agreed;
+    if (!agreed)
+      diag_raise(b->diag, TN_ERR_SHAPE,
+                 "operand %zu has shape %s and operand 1 has shape %s; sizes must be equal except "
+                 "along axis %zu: %s is not %s",
+                 i + 1, sizes_text(b, &own), sizes_text(b, &first), c->axis,
+                 size_text(b, own.at[k]), size_text(b, all->at[k]));
+    all->at[k] = agreed;
   }
-  if (!match)
-    diag_raise(b->diag, TN_ERR_SHAPE,
-               "operand %zu has shape %s and operand 1 has shape %s; sizes must be equal except "
-               "along axis %zu",
-               i + 1, sizes_text(b, &own), sizes_text(b, &first), c->axis);
 }
 
 value build_concat(builder *b, const value x[], size_t n, int64_t axis) {

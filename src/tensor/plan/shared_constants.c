@@ -30,7 +30,7 @@ str shared_constant_key(const tn_plan *p, arena *a, const node *value) {
   }
   graph_key_add_root(&key, value);
   if (is_own) str_add_bytes(&bytes, (const char *)&p->first_variant, sizeof p->first_variant);
-  str_add(&bytes, is_own ? "o" : "s");
+  str_add(&bytes, is_own ? "o" : "s"); /* no key of a plan's own equals one of all plans */
   return bytes;
 }
 

@@ -386,6 +386,12 @@ def check_exact_runs(library):
           bounded.run({"x": feed((4,))})["y"].shape == (2, 2))
     check("a size out of bounds", result(bounded.run, {"x": feed((6,))}) is None)
     bounded.free()
+    odd = ["Slice x 1 far -> rest", ("Split rest -> a b", {"axis": 0, "num_outputs": 2}), "Add a b -> c",
+           "Shape x -> s", "Gather s 0 -> k", "Mod k 2 -> one", "Expand w one -> e", "MatMul c e -> y"]
+    odd = library.load(model(odd, {"x": ["n", 1]}, {**BOUND, "w": np.ones((1, 1), np.float32)})
+                       .SerializeToString())
+    check("odd sizes", odd.run({"x": feed((5, 1))})["y"].shape == (2, 1))
+    odd.free()
     open_size = library.load(model(["Neg x -> y"], {"x": ["n"]}).SerializeToString())
     check("sizes that stay open", open_size.exact_sizes() is None)
     open_size.free()
@@ -407,7 +413,14 @@ def check_exact_names(library):
 
 
 # Failures that no sizes cure, of graphs with sizes that vary.
+HALF = [("Split x -> a b", {"axis": 0, "num_outputs": 2}), "Add a b -> c"]   # for even sizes
 INCURABLE = {
+    "inner sizes behind a half": (
+        [*HALF, "MatMul c w -> y"], {"x": ["n", 8]}, "ERR_SHAPE", ["MatMul", "8 is not 4"]),
+    "inner sizes behind a half, of Gemm": (
+        [*HALF, "Gemm c w -> y"], {"x": ["n", 8]}, "ERR_SHAPE", ["Gemm", "8", "4"]),
+    "a joined axis behind a half": (
+        [*HALF, ("Concat c w -> y", {"axis": 0})], {"x": ["n", 8]}, "ERR_SHAPE", ["Concat", "5 is not 8"]),
     "a type that does not fit": (
         [("Squeeze x -> s"), ("Cast s -> i", {"to": TensorProto.INT64}), "Add s i -> y"],
         {"x": ["a", "b"]}, "ERR_DTYPE", ["'node 2'", "i64"]),
