@@ -24,6 +24,7 @@ const executable_buffer *executable_buffer_at(const executable *p, size_t i) {
   return &p->buffers[i];
 }
 size_t executable_output(const executable *p, size_t root) { return p->outputs[root]; }
+bool executable_computes_sizes(const executable *p) { return p->n_items; }
 size_t executable_steps(const executable *p) { return p->n_steps; }
 size_t executable_kernels(const executable *p) { return p->n_programs; }
 

@@ -179,17 +179,6 @@ static tn_status open_scanned(loop_run *r, size_t i, scanned_array *x) {
   return TN_OK;
 }
 
-/** Keeps an initial state, the result of no steps. */
-static tn_status keep_initial(const loop_run *r, size_t i, const tn_shape *s, const void *data) {
-  loop_array *x = &r->results->at[i];
-  size_t bytes = shape_bytes(s, input_port(r, r->l->n_first + i)->dtype);
-  x->row = *s;
-  tn_status status = grow(r->l, x, bytes, r->failure);
-  if (status == TN_OK && bytes) memcpy(x->data, data, bytes);
-  x->bytes = bytes;
-  return status;
-}
-
 /** Sets the inputs of the first step, but for entries of what is scanned. */
 static tn_status set_inputs(loop_run *r, scanned_array scanned[]) {
   const importer_loop *form = &r->l->form;
@@ -201,11 +190,9 @@ static tn_status set_inputs(loop_run *r, scanned_array scanned[]) {
       s = open_scanned(r, i - form->n_states, &scanned[i - form->n_states]);
       continue;
     }
-    const void *data = r->a->data[r->first_array + i];
     tn_shape shape = next_shape(r, input_port(r, r->l->n_first + i)->rank);
-    s = set_input(r, r->l->n_first + i, shape, data);
-    bool is_result = i < form->n_states && form->is_wanted[i] && !r->most;
-    if (s == TN_OK && is_result) s = keep_initial(r, i, &shape, data);
+    s = set_input(r, r->l->n_first + i, shape, r->a->data[r->first_array + i]);
+    if (i < form->n_states) r->results->at[i].row = shape;
   }
   return s;
 }
@@ -274,6 +261,20 @@ static tn_status keep_states(const loop_run *r) {
   return s;
 }
 
+/** Keeps the initial states, the results of no steps; their rows are known. */
+static tn_status keep_initial_states(const loop_run *r) {
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < r->l->form.n_states && s == TN_OK; i++) {
+    loop_array *x = &r->results->at[i];
+    if (!r->l->form.is_wanted[i]) continue;
+    size_t bytes = shape_bytes(&x->row, input_port(r, r->l->n_first + i)->dtype);
+    s = grow(r->l, x, bytes, r->failure);
+    if (s == TN_OK && bytes) memcpy(x->data, r->a->data[r->first_array + i], bytes);
+    x->bytes = bytes;
+  }
+  return s;
+}
+
 /** The shapes of entries that no step gave: sizes that steps compute are 0. */
 static void set_empty_rows(const loop_run *r) {
   const importer_loop *form = &r->l->form;
@@ -294,7 +295,7 @@ static tn_status take_steps(loop_run *r) {
     s = take_step(r, scanned);
     if (s == TN_OK) r->trip++;
   }
-  if (s == TN_OK && r->trip) s = keep_states(r);
+  if (s == TN_OK) s = r->trip ? keep_states(r) : keep_initial_states(r);
   if (s == TN_OK && !r->trip) set_empty_rows(r);
   mem_free(r->l->mem, scanned, (r->l->form.n_scanned + 1) * sizeof *scanned);
   return s;
@@ -467,6 +468,8 @@ static tn_status import_body(host_loop *l, const model_graph_request *of) {
                            .is_interpreted = l->is_interpreted,
                            .is_body = true,
                            .file = l->file,
+                           .sizes = l->form.changing,
+                           .n_sizes = l->form.n_changing,
                            .copies_weights = of->copies_weights,
                            .stop = of->stop};
   l->file->onnx->graph = &l->form.body;

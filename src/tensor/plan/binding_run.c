@@ -251,15 +251,22 @@ static tn_status commit_spare(tn_binding *b, size_t i) {
 
 /* A run. */
 
-/** Takes the sizes of an output that the run has computed. */
-static tn_status take_sizes(tn_binding *b, size_t i) {
+/** Sets the size of an output that the plan does not know. */
+static tn_status set_size(tn_binding *b, size_t i, const int64_t size[]) {
   bound_output *o = &b->outputs[i];
   tn_shape shape = {.rank = (int32_t)o->rank};
-  for (size_t k = 0; k < o->rank; k++)
-    shape.size[k] = o->size[k] = execution_root_size(b->execution, i, k);
+  for (size_t k = 0; k < o->rank; k++) shape.size[k] = o->size[k] = size[k];
   if (binding_element_count(shape, 8, &o->count)) return TN_OK;
   return diag_set(&b->diag, TN_ERR_SHAPE, "output %s is larger than memory",
                   b->plan->ports.outputs[i].name);
+}
+
+/** Takes the sizes of an output that the run has computed. */
+static tn_status take_sizes(tn_binding *b, size_t i) {
+  int64_t size[TN_MAX_RANK];
+  if (b->variant->outputs[i].size) return TN_OK; /* set before the run */
+  for (size_t k = 0; k < b->outputs[i].rank; k++) size[k] = execution_root_size(b->execution, i, k);
+  return set_size(b, i, size);
 }
 
 static tn_status copy_outputs(tn_binding *b) {
@@ -340,13 +347,20 @@ static void carry_outputs(tn_binding *b) {
   }
 }
 
+/** Places an output before the run, or leaves it to the run, which computes its size. */
+static tn_status prepare_output(tn_binding *b, size_t i) {
+  const int64_t *known = b->variant->outputs[i].size;
+  tn_status s = known ? set_size(b, i, known) : TN_OK;
+  if (s == TN_OK && known) s = check_output_memory(b, i);
+  return s == TN_OK && !is_placed_late(b, i) ? place_output(b, i) : s;
+}
+
 static tn_status run_compiled(tn_binding *b) {
   const tn_plan *p = b->plan;
   tn_status s = choose_variant(b);
   if (s == TN_OK) touch_changed(b);
   for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++) s = place_input(b, i);
-  for (size_t i = 0; i < p->ports.n_outputs && s == TN_OK; i++)
-    if (!is_placed_late(b, i)) s = place_output(b, i);
+  for (size_t i = 0; i < p->ports.n_outputs && s == TN_OK; i++) s = prepare_output(b, i);
   if (s != TN_OK) return s;
   storage_turns_take(b->context, b->turns, p->n_states);
   s = run_in_turn(b);

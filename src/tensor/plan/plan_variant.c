@@ -157,6 +157,17 @@ static void find_values(variant_builder *j) {
 }
 
 /** Finds the executable's buffers of inputs, values, states and outputs. */
+/** The sizes of an output that no run of this variant computes, as where an array has no elements.
+ */
+static const int64_t *known_sizes(const variant_builder *j, size_t i) {
+  const node *root = j->roots[i];
+  bool is_told = executable_computes_sizes(j->v->executable);
+  if (is_told || !j->p->ports.outputs[i].has_computed_size) return NULL;
+  int64_t *sizes = arena_alloc(&j->v->arena, (root->rank + 1) * sizeof *sizes);
+  for (size_t k = 0; k < root->rank; k++) sizes[k] = root->dims[k]->lo;
+  return sizes;
+}
+
 static void find_buffers(variant_builder *j) {
   const tn_plan *p = j->p;
   plan_variant *v = j->v;
@@ -168,7 +179,7 @@ static void find_buffers(variant_builder *j) {
     v->inputs[i].buffer = input_buffer(v, p->ports.inputs[i].source);
   for (size_t i = 0; i < p->n_states; i++) find_state(j, i);
   for (size_t i = 0; i < p->ports.n_outputs; i++)
-    v->outputs[i].buffer = executable_output(v->executable, i);
+    v->outputs[i] = (variant_port){executable_output(v->executable, i), false, known_sizes(j, i)};
   find_values(j);
 }
 

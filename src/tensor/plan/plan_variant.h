@@ -18,6 +18,8 @@ typedef struct variant_port {
   size_t buffer;  /* SIZE_MAX: an input that nothing reads */
   bool is_shared; /* an output in a buffer that is also an input, a state or another output: it is
                      copied */
+  const int64_t *size; /* of an output whose size runs compute as a rule, and this variant knows;
+                          else NULL */
 } variant_port;
 
 typedef struct variant_state {

@@ -171,6 +171,31 @@ def alike():
                  four=np.array(4))
 
 
+def apart():
+    """States of one size, of which each step shows some to grow otherwise: the body is imported again
+    for each."""
+    steps = [node("Concat", ["a", "b"], ["c"], axis=0), node("Identity", ["a"], ["d"]), ONWARD]
+    return model([loop(["k", "yes", "x", "z"], ["p", "y"], steps, [("a", F32, N), ("b", F32, N)],
+                       [("d", F32, N), ("c", F32, ["m"])])],
+                 [("x", F32, [2]), ("z", F32, [2]), COUNT], [("p", F32, N), Y])
+
+
+def shrinking():
+    """States that are empty after a first step: sizes that are computed are known then."""
+    steps = [constant("axis", [0]), node("Unsqueeze", ["i", "axis"], ["end"]),
+             node("Slice", ["s", "axis", "end"], ["part"]), node("Neg", ["part"], ["t"]), ONWARD]
+    return model([loop(["k", "yes", "x"], ["y"], steps, [("s", F32, N)], [("t", F32, ["m"])])],
+                 [X, COUNT], [Y])
+
+
+def chosen():
+    """Elements of x at positive places, of an axis that may be empty."""
+    return model([node("Greater", ["x", "zero"], ["above"]), node("NonZero", ["above"], ["at"]),
+                  node("Shape", ["at"], ["shape"]), node("Slice", ["shape", "one_", "two"], ["count"]),
+                  node("Slice", ["x", "start", "count"], ["part"]), node("Neg", ["part"], ["y"])],
+                 [X], [Y], zero=np.float32(0), one_=np.array([1]), two=np.array([2]), start=np.array([0]))
+
+
 def scan():
     inside = helper.make_graph(
         [constant("zero", 0, np.float32), node("Greater", ["e", "zero"], ["above"]),
@@ -205,6 +230,10 @@ CASES = {
     "no steps": (doubling(), vectors(5, 2, 1, k=[3, 1, 0], go=[False, True, True])),
     "a Slice by the step's number": (slices(), vectors(5, 6, 4)),
     "two states that grow alike": (alike(), vectors(2, 1, 6)),
+    "states that change otherwise": (apart(), [{"x": some(2), "z": some(2), "k": np.array(k)}
+                                               for k in (3, 1, 0)]),
+    "states that are empty": (shrinking(), vectors(5, 3, 4, k=[3, 2, 0])),
+    "no loop, and sizes that empty arrays have": (chosen(), vectors(3, 0, 5)),
     "nine loops": (deep(), vectors(3, 1, 4, k=[2, 1, 2])),
     "a Scan": (scan(), [{"s0": some(), "x": some(*s)} for s in ((4, 3), (1, 7), (6, 1))]),
 }
@@ -263,6 +292,16 @@ def check_failure(check, label, library, made, inputs, status, words):
         check(label, r.status == status and all(w in r.message for w in words), f"{r.status}: {r.message}")
 
 
+def check_no_entries(check, library):
+    """A Scan of no entries, which ONNX Runtime refuses, has its initial states."""
+    made, _ = CASES["a Scan"]
+    for interpreted in (False, True):
+        loaded = library.load(made, interpreted=interpreted)
+        got = loaded.run({"s0": np.float32(3), "x": some(0, 4)})
+        check("a Scan of no entries", got["last"] == 3 and got["y"].size == 0, got)
+        loaded.free()
+
+
 def check_threads(check, library):
     """Runs of one model at once each have their results."""
     from threading import Thread
@@ -299,6 +338,7 @@ def main():
                 check(label, False, f"{r.status}: {r.message}")
     for label, failure in FAILURES.items():
         check_failure(check, label, library, *failure)
+    check_no_entries(check, library)
     check_threads(check, library)
     library.close()
     return check.end(80)

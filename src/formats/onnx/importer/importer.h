@@ -29,6 +29,8 @@ typedef struct importer_loop { /* in the arena of the steps of the host */
   const bool *reads_backward, *writes_backward; /* each scanned array, and scan output; of a Loop
                                                    NULL */
   const bool *is_wanted;                        /* by result: states, then scan outputs */
+  const tn_model_size *changing;                /* constraints of the sizes that a step changes */
+  size_t n_changing;
   const int64_t *fixed; /* sizes of the step's further inputs, of all axes, one after another; -1:
                            the next element of the step's last input, a vector of i64 */
 } importer_loop;

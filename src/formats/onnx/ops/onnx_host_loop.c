@@ -87,6 +87,7 @@ typedef struct host_loop {
   string_map seen;        /* names of these values */
   map names;              /* size of the graph around → its name in the body */
   size_t n_names;
+  VEC(tn_model_size) changing; /* sizes of the body that a step changes */
   importer_loop spec;
 } host_loop;
 
@@ -180,6 +181,18 @@ static const char *size_name(host_loop *l, const node *size) {
   return name;
 }
 
+/** Notes a size that a step changes. Its first values are often the smallest: kernels that serve
+   all of them are made fast for a usual one. */
+static void add_changing(host_loop *l, const char *name) {
+  enum { USUAL = 64 };
+  tn_model_size size = TN_MODEL_SIZE_INIT;
+  for (size_t i = 0; i < l->changing.n; i++)
+    if (!strcmp(l->changing.at[i].name, name)) return;
+  size.name = name;
+  size.likely = USUAL;
+  vec_push(l->a, &l->changing, size);
+}
+
 static onnx_value typed_input(host_loop *l, const loop_input *in) {
   onnx_value v = {.name = in->name};
   v.type.kind = ONNX_TYPE_TENSOR;
@@ -190,7 +203,10 @@ static onnx_value typed_input(host_loop *l, const loop_input *in) {
     bool is_number = node_is_const(size) && !in->group[k];
     onnx_dim d = {.value = is_number ? node_int(size) : -1, .param = ""};
     if (!is_number) d.param = size_name(l, size);
-    if (in->group[k]) d.param = arena_printf(l->a, "%s_%zu", d.param, in->group[k]);
+    if (in->group[k]) {
+      d.param = arena_printf(l->a, "%s_%zu", d.param, in->group[k]);
+      add_changing(l, d.param);
+    }
     vec_push(l->a, &v.type.dims, d);
   }
   return v;
@@ -316,24 +332,21 @@ static bool note_changes(host_loop *l, const importer_loop_body *made) {
   return found || split_groups(axes.at, axes.n);
 }
 
-static void forget_body(host_loop *l, const importer_loop_body *made) {
-  host_steps *h = l->c->m->host;
-  for (size_t i = 0; i < h->all.n; i++)
-    if (h->all.at[i].options == made->run.options) {
-      h->all.at[i].destroy(h->all.at[i].options);
-      h->all.at[i].destroy = NULL;
-    }
-}
-
-/** Imports the body, again as long as states turn out to change. */
+/** Imports the body, again as long as states turn out to change. Its run is kept as a step, which
+    frees the body in the end. */
 static importer_loop_body import_loop(host_loop *l) {
   import *m = l->c->m;
+  host_steps *h = m->host;
   for (;;) {
+    l->changing.n = 0;
     l->spec.body = body_graph(l);
+    l->spec.changing = l->changing.at;
+    l->spec.n_changing = l->changing.n;
     importer_loop_body made = m->callbacks.loop(m->callbacks.user, &l->spec);
-    vec_push(&m->host->arena, &m->host->all, made.run); /* frees the body in the end */
+    vec_push(&h->arena, &h->all, made.run);
     if (!note_changes(l, &made)) return made;
-    forget_body(l, &made);
+    made.run.destroy(made.run.options);
+    h->all.n--;
   }
 }
 
