@@ -1149,6 +1149,13 @@ class Inspect(Case):
         done = tenon("inspect", even, "--memory")
         self.assertIn("sizes that are known when the model runs; fix them by --size", done.stderr)
         self.assertIn("\nsupported  yes\n", done.stdout)
+        scaled = model(self.file("scaled.onnx"), [
+            helper.make_node("MatMul", ["x", "x"], ["z"], "squaring"),
+            helper.make_node("Mul", ["z", "s"], ["y"], "scaling")],
+            [value("x", TensorProto.FLOAT, ["a", "b"]), value("s", TensorProto.FLOAT, [])],
+            [value("y", TensorProto.FLOAT, None)])
+        told = json.loads(tenon("run", scaled, "--json", "--input=x=ones:2x2", "--input=s=[3]").stdout)
+        self.assertEqual(told["outputs"][0]["first"], [6] * 4)
         page = self.file("page.html")
         tenon("explain", even, "-o", page)
         self.assertIn("Sizes are known exactly at each run, because of MatMul node &#39;squaring&#39;",

@@ -273,6 +273,11 @@ static void record_sizes(input_builder *k, const tn_port *port, const tn_shape *
   }
 }
 
+/** True for a list of one element that is given to a port without axes. */
+static bool is_scalar(const input_spec *o, const tn_port *port) {
+  return o->text && !port->type.shape.rank && o->shape.rank == 1 && o->shape.size[0] == 1;
+}
+
 /** Adds an input, and reads its array if its VALUE is a file. */
 static void add_input(input_builder *k, const char *text) {
   size_t i = k->inputs.n;
@@ -281,8 +286,7 @@ static void add_input(input_builder *k, const char *text) {
       text ? parse_spec(k->c, text) : (input_spec){.fill = FILL_RANDOM};
   const char *from = o.file ? o.file : o.text ? o.text : fills[o.fill];
   model_input in = {.name = port->name, .from = from, .file = o.file};
-  bool is_scalar = o.text && !port->type.shape.rank && o.shape.rank == 1 && o.shape.size[0] == 1;
-  if (is_scalar) k->specs[i].shape = TN_SCALAR;
+  if (is_scalar(&o, port)) k->specs[i].shape = TN_SCALAR;
   if (o.file && port->is_string)
     command_usage_error(k->c,
                         "--input: strings are not read from files; list them, as "
@@ -520,13 +524,17 @@ typedef VEC(known_input) known_inputs;
 typedef VEC(tn_model_size) model_sizes;
 
 /** The entries with a shape or a file. Skips standard input, which can be read only once. */
-static known_inputs find_known_inputs(command *c, const option_list *entries) {
+static known_inputs find_known_inputs(command *c, const tn_model_desc *desc,
+                                      const option_list *entries) {
   known_inputs known = {0};
+  port_list declared = declared_ports_list(c, desc, false);
   for (size_t i = 0; i < entries->n; i++) {
     const char *entry = entries->at[i], *text = entry + strcspn(entry, "=") + 1;
     input_spec o = parse_spec(c, text);
     if ((!o.file && !o.has_shape) || !strcmp(text, "-")) continue;
     known_input k = {entry, o.file, o.shape};
+    size_t at = find_port(entry, &declared);
+    if (at != SIZE_MAX && is_scalar(&o, &declared.at[at])) k.shape = TN_SCALAR;
     if (o.file) k.shape = host_array_load(c, o.file, TN_FILE_NPY, TN_F32).shape;
     vec_push(&c->arena, &known, k);
   }
@@ -593,7 +601,7 @@ tn_status model_inputs_load_sized(command *c, tn_model_desc *desc, const option_
   model_sizes sizes = {0};
   bool needs_sizes = s == TN_OK && tn_model_exact_sizes(*m);
   if (s == TN_ERR_SHAPE || s == TN_ERR_UNSUPPORTED || needs_sizes)
-    inputs = find_known_inputs(c, entries);
+    inputs = find_known_inputs(c, desc, entries);
   for (size_t i = 0; i < inputs.n; i++) add_sizes(c, &inputs.at[i], &sizes);
   if (!inputs.n || !strcmp(c->operand, "-")) {
     advise(c, desc, *m);
