@@ -313,10 +313,7 @@ static const node *max_trip_count(const loop *l, value initial_condition) {
   if (node_is_bits(initial_condition.node, 0)) return ix_const(g, 0);
   if (!onnx_has_input(l->c, 0)) {
     if (l->n_scan_outputs)
-      onnx_fail(
-          l->c, TN_ERR_UNSUPPORTED,
-          "a loop with scan outputs and without a maximal trip count is not supported; add one "
-          "that is not exceeded");
+      onnx_fail(l->c, TN_ERR_UNSUPPORTED, "scan outputs grow without a maximal trip count");
     return ix_const(g, ONNX_SIZE_MAX);
   }
   const node *const *count = onnx_shape_elements(l->c, 0, &n);

@@ -77,6 +77,14 @@ typedef struct loop_input {
                                    those of the same group and first size */
 } loop_input;
 
+/** A size that is open in the body. Those of one name are equal: of equal sizes around it, as far
+   as steps change them alike. */
+typedef struct body_size {
+  const node *around;
+  size_t group;
+  const char *name; /* of the first input and axis of that size, as "x:0" */
+} body_size;
+
 typedef struct host_loop {
   onnx_call *c;
   const onnx_loop_form *f;
@@ -85,8 +93,7 @@ typedef struct host_loop {
   VEC(loop_input) inputs; /* states, scanned arrays, then values of graphs around */
   onnx_tensors constants; /* values of graphs around that are known */
   string_map seen;        /* names of these values */
-  map names;              /* size of the graph around → its name in the body */
-  size_t n_names;
+  VEC(body_size) sizes;   /* that are open in the body */
   VEC(tn_model_size) changing; /* sizes of the body that a step changes */
   importer_loop spec;
 } host_loop;
@@ -172,13 +179,15 @@ static void list_inputs(host_loop *l) {
   onnx_node_for_names(l->a, &body, add_outer_value, l);
 }
 
-/** The name of a size in the body: equal sizes have one. */
-static const char *size_name(host_loop *l, const node *size) {
-  const char *known = map_get(&l->names, size);
-  if (known) return known;
-  const char *name = arena_printf(l->a, "size%zu", l->n_names++);
-  map_set(l->a, &l->names, size, (void *)name);
-  return name;
+/** The name of the size of an input's axis in the body. */
+static const char *size_name(host_loop *l, const loop_input *in, size_t axis) {
+  body_size made = {.around = in->x->dims[axis], .group = in->group[axis]};
+  for (size_t i = 0; i < l->sizes.n; i++)
+    if (l->sizes.at[i].around == made.around && l->sizes.at[i].group == made.group)
+      return l->sizes.at[i].name;
+  made.name = arena_printf(l->a, "%s:%zu", in->name, axis - in->first_axis);
+  vec_push(l->a, &l->sizes, made);
+  return made.name;
 }
 
 /** Notes a size that a step changes. Its first values are often the smallest: kernels that serve
@@ -202,11 +211,8 @@ static onnx_value typed_input(host_loop *l, const loop_input *in) {
     const node *size = in->x->dims[k];
     bool is_number = node_is_const(size) && !in->group[k];
     onnx_dim d = {.value = is_number ? node_int(size) : -1, .param = ""};
-    if (!is_number) d.param = size_name(l, size);
-    if (in->group[k]) {
-      d.param = arena_printf(l->a, "%s_%zu", d.param, in->group[k]);
-      add_changing(l, d.param);
-    }
+    if (!is_number) d.param = size_name(l, in, k);
+    if (in->group[k]) add_changing(l, d.param);
     vec_push(l->a, &v.type.dims, d);
   }
   return v;
@@ -338,7 +344,7 @@ static importer_loop_body import_loop(host_loop *l) {
   import *m = l->c->m;
   host_steps *h = m->host;
   for (;;) {
-    l->changing.n = 0;
+    l->changing.n = l->sizes.n = 0;
     l->spec.body = body_graph(l);
     l->spec.changing = l->changing.at;
     l->spec.n_changing = l->changing.n;
