@@ -7,27 +7,10 @@
    what a run that failed left is freed by the next one of its execution. */
 #include "formats/model/host_loop.h"
 
-#include "base/thread.h"
+#include "formats/model/loop_results.h"
 #include "tensor/plan/binding.h"
 
-#include <stdio.h>
 #include <string.h>
-
-/** A result of a run: rows of equal shape, one after another; of a state one row. */
-typedef struct loop_array {
-  bool is_kept; /* it was not handed out so far */
-  char *data;
-  size_t bytes, capacity;
-  tn_shape row;
-} loop_array;
-
-/** The results of a run. */
-typedef struct loop_results {
-  struct loop_results *next;
-  const void *run;
-  int64_t trips;
-  loop_array at[]; /* states, then scan outputs */
-} loop_results;
 
 /** A binding that no run uses. */
 typedef struct idle_binding {
@@ -45,11 +28,11 @@ typedef struct host_loop {
   importer_loop form; /* lists and graph lie in the arena of the steps */
   size_t n_first;     /* inputs of the body, and outputs, before the states: of a Loop one each */
   size_t n_results;
+  results_store results;
   mutex lock; /* of all that follows */
   diag diag;  /* of the ir and of making the plan */
   tn_plan *plan;
   idle_binding *idle;
-  loop_results *results;
 } host_loop;
 
 /** Options of the step that hands out a result. */
@@ -57,54 +40,6 @@ typedef struct loop_result {
   host_loop *loop;
   size_t number;
 } loop_result;
-
-/* Results. */
-
-static size_t results_bytes(const host_loop *l) {
-  return sizeof(loop_results) + l->n_results * sizeof(loop_array);
-}
-
-static void free_array(const host_loop *l, loop_array *x) {
-  mem_free(l->mem, x->data, x->capacity);
-  *x = (loop_array){0};
-}
-
-static void free_results(const host_loop *l, loop_results *r) {
-  for (size_t i = 0; r && i < l->n_results; i++) free_array(l, &r->at[i]);
-  mem_free(l->mem, r, results_bytes(l));
-}
-
-/** Takes the results of a run out of the list; NULL: there are none. */
-static loop_results *take_results(host_loop *l, const void *run) {
-  mutex_lock(&l->lock);
-  loop_results **at = &l->results;
-  while (*at && (*at)->run != run) at = &(*at)->next;
-  loop_results *found = *at;
-  if (found) *at = found->next;
-  mutex_unlock(&l->lock);
-  return found;
-}
-
-static void keep_results(host_loop *l, loop_results *r) {
-  mutex_lock(&l->lock);
-  r->next = l->results;
-  l->results = r;
-  mutex_unlock(&l->lock);
-}
-
-/** Makes room for more bytes behind those that there are. */
-static tn_status grow(const host_loop *l, loop_array *x, size_t more, tn_failure *f) {
-  char none[MEM_TEXT_BYTES];
-  if (x->capacity - x->bytes >= more && x->data) return TN_OK;
-  size_t capacity = x->bytes + (more > x->bytes ? more : x->bytes) + 1;
-  char *data = mem_alloc(l->mem, capacity);
-  if (!data) return tn_fail(f, TN_ERR_MEMORY, "%s", mem_exhausted_text(capacity, none));
-  if (x->bytes) memcpy(data, x->data, x->bytes);
-  mem_free(l->mem, x->data, x->capacity);
-  x->data = data;
-  x->capacity = capacity;
-  return TN_OK;
-}
 
 /* A run. */
 
@@ -213,7 +148,7 @@ static tn_status keep_entry(const loop_run *r, size_t i) {
           "step %lld: axis %d of its entry of scan output %zu has size %lld, and that of "
           "step 0 has %lld",
           (long long)r->trip, (int)k, i, (long long)t.shape.size[k], (long long)x->row.size[k]);
-  tn_status s = grow(r->l, x, bytes, r->failure);
+  tn_status s = loop_array_grow(&r->l->results, x, bytes, r->failure);
   if (s == TN_OK) s = tn_binding_read_at(r->b, output, t.dtype, x->data + x->bytes, bytes);
   if (s != TN_OK) return r->failure->status == s ? s : fail_binding(r, s);
   x->bytes += bytes;
@@ -252,7 +187,7 @@ static tn_status keep_states(const loop_run *r) {
     tn_type t = tn_binding_type_at(r->b, r->l->n_first + i);
     size_t bytes = shape_bytes(&t.shape, (dtype)t.dtype);
     x->row = t.shape;
-    s = grow(r->l, x, bytes, r->failure);
+    s = loop_array_grow(&r->l->results, x, bytes, r->failure);
     if (s != TN_OK) return s;
     s = tn_binding_read_at(r->b, r->l->n_first + i, t.dtype, x->data, bytes);
     if (s != TN_OK) return fail_binding(r, s);
@@ -268,7 +203,7 @@ static tn_status keep_initial_states(const loop_run *r) {
     loop_array *x = &r->results->at[i];
     if (!r->l->form.is_wanted[i]) continue;
     size_t bytes = shape_bytes(&x->row, input_port(r, r->l->n_first + i)->dtype);
-    s = grow(r->l, x, bytes, r->failure);
+    s = loop_array_grow(&r->l->results, x, bytes, r->failure);
     if (s == TN_OK && bytes) memcpy(x->data, r->a->data[r->first_array + i], bytes);
     x->bytes = bytes;
   }
@@ -387,13 +322,12 @@ static tn_status run_loop(const void *options, string_table *t, const host_array
   host_loop *l = (host_loop *)options;
   idle_binding *b;
   (void)t;
-  free_results(l, take_results(l, a->run));
+  loop_results_free(&l->results, results_store_take(&l->results, a->run));
   tn_status s = take_binding(l, &b, f);
   if (s != TN_OK) return s;
-  loop_results *results = mem_calloc(l->mem, 1, results_bytes(l));
+  loop_results *results = loop_results_open(&l->results, a->run);
   loop_run r = {.l = l, .a = a, .b = b->binding, .results = results, .failure = f};
   if (results) {
-    results->run = a->run;
     read_bounds(&r);
     s = take_steps(&r);
   } else {
@@ -401,19 +335,13 @@ static tn_status run_loop(const void *options, string_table *t, const host_array
   }
   if (s == TN_OK) {
     tell_sizes(&r);
-    keep_results(l, results);
+    results_store_keep(&l->results, results);
     give_back(l, b);
     return s;
   }
-  if (results) free_results(l, results);
+  loop_results_free(&l->results, results);
   free_binding(l, b);
   return s;
-}
-
-static bool is_empty(const host_loop *l, const loop_results *r) {
-  bool has_any = false;
-  for (size_t i = 0; i < l->n_results; i++) has_any |= r->at[i].is_kept;
-  return !has_any;
 }
 
 static void copy_rows(const host_loop *l, size_t number, const loop_results *r, char *to) {
@@ -429,23 +357,24 @@ static void copy_rows(const host_loop *l, size_t number, const loop_results *r, 
 static tn_status hand_out(const void *options, string_table *t, const host_arrays *a,
                           tn_failure *f) {
   const loop_result *of = options;
-  loop_results *r = take_results(of->loop, a->run);
+  results_store *store = &of->loop->results;
+  loop_results *r = results_store_take(store, a->run);
   (void)t;
   if (!r) return tn_fail(f, TN_ERR_INTERNAL, "the loop did not run");
   loop_array *x = &r->at[of->number];
   bool fits = x->bytes == a->bytes[a->n_inputs];
   if (fits) copy_rows(of->loop, of->number, r, a->data[a->n_inputs]);
-  free_array(of->loop, x);
-  if (is_empty(of->loop, r))
-    free_results(of->loop, r);
+  loop_array_free(store, x);
+  if (loop_results_are_empty(store, r))
+    loop_results_free(store, r);
   else
-    keep_results(of->loop, r);
+    results_store_keep(store, r);
   return fits ? TN_OK : tn_fail(f, TN_ERR_INTERNAL, "result %zu has another size", of->number);
 }
 
 static void close_loop(const void *options) {
   host_loop *l = (host_loop *)options;
-  while (l->results) free_results(l, take_results(l, l->results->run));
+  results_store_free(&l->results);
   while (l->idle) {
     idle_binding *b = l->idle;
     l->idle = b->next;
@@ -501,6 +430,7 @@ importer_loop_body host_loop_open(const model_graph_request *of, const importer_
   l->form = *from;
   l->n_first = from->is_scan ? 0 : 1;
   l->n_results = from->n_states + from->n_entries;
+  results_store_init(&l->results, l->mem, l->n_results);
   mutex_init(&l->lock);
   arena_init(&l->arena, l->mem, &l->diag);
   l->graph.arena = &l->arena;

@@ -85,7 +85,7 @@ typedef struct body_size {
   const char *name; /* of the first input and axis of that size, as "x:0" */
 } body_size;
 
-typedef struct host_loop {
+typedef struct loop_import {
   onnx_call *c;
   const onnx_loop_form *f;
   arena *a;               /* of the steps of the host */
@@ -96,10 +96,10 @@ typedef struct host_loop {
   VEC(body_size) sizes;   /* that are open in the body */
   VEC(tn_model_size) changing; /* sizes of the body that a step changes */
   importer_loop spec;
-} host_loop;
+} loop_import;
 
 /** Adds an input, or a tensor of the numbers that strings have. */
-static void add_input(host_loop *l, const char *name, value v, size_t first_axis) {
+static void add_input(loop_import *l, const char *name, value v, size_t first_axis) {
   import *m = l->c->m;
   const node *numbers = importer_find_strings(m, v);
   if (importer_find_sequence(m, v))
@@ -116,7 +116,7 @@ static void add_input(host_loop *l, const char *name, value v, size_t first_axis
 }
 
 /** A constant of the body, of n elements. */
-static void add_constant(host_loop *l, const char *name, const node *x, size_t n,
+static void add_constant(loop_import *l, const char *name, const node *x, size_t n,
                          const void *data) {
   onnx_tensor t = {.name = name,
                    .dtype = (onnx_dtype)x->dtype,
@@ -128,7 +128,7 @@ static void add_constant(host_loop *l, const char *name, const node *x, size_t n
 }
 
 /** Adds a value as a constant, if it is a weight, or few elements that are known; else false. */
-static bool add_known(host_loop *l, const char *name, value v) {
+static bool add_known(loop_import *l, const char *name, value v) {
   import *m = l->c->m;
   const onnx_tensor *weight = map_get(&m->weights, v.node);
   if (weight && !weight->is_computed) {
@@ -152,7 +152,7 @@ static bool add_known(host_loop *l, const char *name, value v) {
 
 /** Adds a value of the graphs around the body. */
 static void add_outer_value(void *user, const char *name) {
-  host_loop *l = user;
+  loop_import *l = user;
   if (string_map_get(&l->seen, name)) return;
   string_map_set(l->a, &l->seen, name, l);
   value v = onnx_named_value(l->c, name)->v;
@@ -162,7 +162,7 @@ static void add_outer_value(void *user, const char *name) {
     add_input(l, name, v, 0);
 }
 
-static void list_inputs(host_loop *l) {
+static void list_inputs(loop_import *l) {
   const onnx_loop_form *f = l->f;
   const onnx_value *in = f->body->inputs.at + (f->is_scan ? 0 : 2);
   static const bool holds = true;
@@ -180,7 +180,7 @@ static void list_inputs(host_loop *l) {
 }
 
 /** The name of the size of an input's axis in the body. */
-static const char *size_name(host_loop *l, const loop_input *in, size_t axis) {
+static const char *size_name(loop_import *l, const loop_input *in, size_t axis) {
   body_size made = {.around = in->x->dims[axis], .group = in->group[axis]};
   for (size_t i = 0; i < l->sizes.n; i++)
     if (l->sizes.at[i].around == made.around && l->sizes.at[i].group == made.group)
@@ -192,7 +192,7 @@ static const char *size_name(host_loop *l, const loop_input *in, size_t axis) {
 
 /** Notes a size that a step changes. Its first values are often the smallest: kernels that serve
    all of them are made fast for a usual one. */
-static void add_changing(host_loop *l, const char *name) {
+static void add_changing(loop_import *l, const char *name) {
   enum { USUAL = 64 };
   tn_model_size size = TN_MODEL_SIZE_INIT;
   for (size_t i = 0; i < l->changing.n; i++)
@@ -202,7 +202,7 @@ static void add_changing(host_loop *l, const char *name) {
   vec_push(l->a, &l->changing, size);
 }
 
-static onnx_value typed_input(host_loop *l, const loop_input *in) {
+static onnx_value typed_input(loop_import *l, const loop_input *in) {
   onnx_value v = {.name = in->name};
   v.type.kind = ONNX_TYPE_TENSOR;
   v.type.dtype = in->is_string ? ONNX_STRING : (int32_t)in->x->dtype;
@@ -221,7 +221,7 @@ static onnx_value typed_input(host_loop *l, const loop_input *in) {
 /* The body as a model. */
 
 /** Adds outputs, each under a name of its own, as those of a model are. */
-static void add_outputs(host_loop *l, onnx_graph *g) {
+static void add_outputs(loop_import *l, onnx_graph *g) {
   string_map seen = {0};
   for (size_t i = 0; i < l->f->body->outputs.n; i++) {
     onnx_value v = {.name = l->f->body->outputs.at[i].name};
@@ -237,7 +237,7 @@ static void add_outputs(host_loop *l, onnx_graph *g) {
   }
 }
 
-static onnx_graph body_graph(host_loop *l) {
+static onnx_graph body_graph(loop_import *l) {
   const onnx_graph *body = l->f->body;
   onnx_graph g = {.name = body->name};
   onnx_value step = {.name = l->f->is_scan ? "" : body->inputs.at[0].name,
@@ -253,13 +253,15 @@ static onnx_graph body_graph(host_loop *l) {
   return g;
 }
 
-static bool is_wanted(const host_loop *l, size_t result) { return onnx_wants_output(l->c, result); }
+static bool is_wanted(const loop_import *l, size_t result) {
+  return onnx_wants_output(l->c, result);
+}
 
-static const bool *copy_flags(const host_loop *l, const bool from[], size_t n) {
+static const bool *copy_flags(const loop_import *l, const bool from[], size_t n) {
   return from ? arena_copy(l->a, from, n * sizeof *from) : NULL;
 }
 
-static void describe_loop(host_loop *l) {
+static void describe_loop(loop_import *l) {
   const onnx_loop_form *f = l->f;
   size_t results = f->n_states + f->n_entries, n = 0;
   bool *wanted = arena_calloc(l->a, results + 1, sizeof *wanted);
@@ -283,12 +285,12 @@ static void describe_loop(host_loop *l) {
                             .fixed = fixed};
 }
 
-static _Noreturn void refuse_state(const host_loop *l, size_t i, tn_status s, const char *what) {
+static _Noreturn void refuse_state(const loop_import *l, size_t i, tn_status s, const char *what) {
   onnx_fail(l->c, s, "a step changes the %s of state '%.100s'", what, l->inputs.at[i].name);
 }
 
 /** Checks that a step gives a state of the same type and rank. */
-static void check_state(const host_loop *l, size_t i, const importer_loop_body *made) {
+static void check_state(const loop_import *l, size_t i, const importer_loop_body *made) {
   const node *before = made->inputs[l->n_first + i], *after = made->outputs[l->n_first + i];
   const loop_input *in = &l->inputs.at[i];
   if (before->dtype != after->dtype || made->is_string[l->n_first + i] != in->is_string)
@@ -319,7 +321,7 @@ static bool split_groups(const state_axis axes[], size_t n) {
 }
 
 /** Notes the sizes of states that a step changes; false: there are no new ones. */
-static bool note_changes(host_loop *l, const importer_loop_body *made) {
+static bool note_changes(loop_import *l, const importer_loop_body *made) {
   VEC(state_axis) axes = {0};
   bool found = false;
   for (size_t i = 0; i < l->f->n_states; i++) {
@@ -340,7 +342,7 @@ static bool note_changes(host_loop *l, const importer_loop_body *made) {
 
 /** Imports the body, again as long as states turn out to change. Its run is kept as a step, which
     frees the body in the end. */
-static importer_loop_body import_loop(host_loop *l) {
+static importer_loop_body import_loop(loop_import *l) {
   import *m = l->c->m;
   host_steps *h = m->host;
   for (;;) {
@@ -359,7 +361,7 @@ static importer_loop_body import_loop(host_loop *l) {
 /* Steps of the host. */
 
 /** The sizes that the steps do not know, as a vector; none: no value. */
-static value sizes_vector(const host_loop *l) {
+static value sizes_vector(const loop_import *l) {
   builder *b = onnx_builder(l->c);
   VEC(value) open = {0};
   for (size_t i = 0; i < l->inputs.n; i++)
@@ -370,7 +372,7 @@ static value sizes_vector(const host_loop *l) {
   return open.n ? build_stack(b, open.at, open.n, 0) : (value){0};
 }
 
-static value one_element(const host_loop *l, size_t i, dtype t) {
+static value one_element(const loop_import *l, size_t i, dtype t) {
   value v = onnx_scalar_input(l->c, i);
   if (v.node->dtype != t)
     onnx_fail(l->c, TN_ERR_DTYPE, "the %s is %s, expected %s", i ? "condition" : "trip count",
@@ -379,7 +381,7 @@ static value one_element(const host_loop *l, size_t i, dtype t) {
 }
 
 /** The step that runs the loop; its result is a vector of n numbers. */
-static value build_run(host_loop *l, const importer_loop_body *made, size_t n) {
+static value build_run(loop_import *l, const importer_loop_body *made, size_t n) {
   builder *b = onnx_builder(l->c);
   VEC(value) in = {0};
   if (l->spec.has_trips) vec_push(l->a, &in, one_element(l, 0, DT_I64));
@@ -397,7 +399,7 @@ static value build_run(host_loop *l, const importer_loop_body *made, size_t n) {
 /* Sizes of results. */
 
 typedef struct size_translation {
-  const host_loop *l;
+  const loop_import *l;
   const importer_loop_body *made;
   bool fails;
 } size_translation;
@@ -425,7 +427,8 @@ static const node *outer_size(void *user, const node *n, const node *const src[]
 
 /** A size of the body in terms of the sizes around the loop; NULL: steps differ in it, or compute
     it. */
-static const node *translate_size(host_loop *l, const importer_loop_body *made, const node *size) {
+static const node *translate_size(loop_import *l, const importer_loop_body *made,
+                                  const node *size) {
   size_translation t = {.l = l, .made = made};
   node_list parts = topo_sort(l->a, &size, 1, is_index, NULL);
   const node *out;
@@ -437,7 +440,7 @@ static const node *translate_size(host_loop *l, const importer_loop_body *made, 
 
 /** The sizes of a result, with `run`'s elements from `first` on where steps differ. Returns where
     those of the next result begin. */
-static size_t find_sizes(host_loop *l, const importer_loop_body *made, value run, size_t result,
+static size_t find_sizes(loop_import *l, const importer_loop_body *made, value run, size_t result,
                          size_t first, sizes *out) {
   ir *g = onnx_builder(l->c)->ir;
   const node *x = made->outputs[l->n_first + result];
@@ -454,7 +457,7 @@ static size_t find_sizes(host_loop *l, const importer_loop_body *made, value run
   return first + x->rank;
 }
 
-static void set_results(host_loop *l, const importer_loop_body *made, value results[]) {
+static void set_results(loop_import *l, const importer_loop_body *made, value results[]) {
   size_t n = 1, all = l->f->n_states + l->f->n_entries;
   for (size_t i = 0; i < all; i++)
     if (is_wanted(l, i)) n += made->outputs[l->n_first + i]->rank;
@@ -473,7 +476,7 @@ static void set_results(host_loop *l, const importer_loop_body *made, value resu
 }
 
 void onnx_host_loop(onnx_call *c, const onnx_loop_form *f, value results[]) {
-  host_loop l = {.c = c, .f = f, .a = &c->m->host->arena, .n_first = f->is_scan ? 0 : 1};
+  loop_import l = {.c = c, .f = f, .a = &c->m->host->arena, .n_first = f->is_scan ? 0 : 1};
   list_inputs(&l);
   describe_loop(&l);
   importer_loop_body made = import_loop(&l);
