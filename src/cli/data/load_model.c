@@ -94,8 +94,8 @@ void load_model_parse_variants(command *c, const char *name, tn_model_desc *desc
 
 void load_model_advise(command *c, const tn_model_desc *desc) {
   if (*desc->about_sizes)
-    c->hint =
-        "--size " SIZE_OPTION_VALUE " fixes, bounds or equates a size: NAME=3.. is at least 3";
+    c->hint = "--size " SIZE_OPTION_VALUE
+              " fixes, bounds or equates a size: NAME=8, NAME=3..64, NAME=OTHER";
 }
 
 const char *load_model_path(const char *name) { return strcmp(name, "-") ? name : "/dev/stdin"; }
