@@ -167,24 +167,38 @@ static const node *as_rows(builder *b, const node *x) {
   return shape_reshape(b, x, &s);
 }
 
-static bool is_counted(const node *key) {
-  return key->dims[key->rank - 1]->hi <= SORT_COUNTED_MOST;
+/** Sorts rows (rows, n) by the number of elements before each. */
+static const node *sort_by_ranks(builder *b, const node *rows, bool wants_index) {
+  sizes s = sizes_of(rows);
+  const node *places = node_ranks(b, rows, node_all_indices(b, rows->dims[1]));
+  return write_at(b, wants_index ? ex_iota(b, DT_I64, &s, 1) : rows, places);
 }
 
-static const node *sort_rows(builder *b, const node *key, bool wants_index) {
+const node *node_pick_by_size(builder *b, const node *n, int64_t most, const node *of_few,
+                              const node *of_many) {
+  ir *g = b->ir;
+  const node *is_many = ix_min(g, ix_floordiv(g, n, ix_const(g, most + 1)), ix_const(g, 1));
+  return ir_pick(g, ix_sub(g, ix_const(g, 1), is_many), of_few, of_many);
+}
+
+/** `least`: elements of an axis from which on the result counts. */
+static const node *sort_rows(builder *b, const node *key, bool wants_index, int64_t least) {
   sizes s = sizes_of(key);
-  const node *rows = as_rows(b, key), *n = rows->dims[1], *sorted;
-  if (is_counted(key)) {
-    sizes two = sizes_of(rows);
-    const node *places = node_ranks(b, rows, node_all_indices(b, n));
-    sorted = write_at(b, wants_index ? ex_iota(b, DT_I64, &two, 1) : rows, places);
-  } else {
-    sorted = sort_digits(b, rows, wants_index);
-  }
+  const node *rows = as_rows(b, key), *n = rows->dims[1], *few = NULL, *many = NULL;
+  if (n->lo <= SORT_COUNTED_MOST && least <= SORT_COUNTED_MOST)
+    few = sort_by_ranks(b, rows, wants_index);
+  if (n->hi > SORT_COUNTED_MOST || !few) many = sort_digits(b, rows, wants_index);
+  const node *sorted = !few    ? many
+                       : !many ? few
+                               : node_pick_by_size(b, n, SORT_COUNTED_MOST, few, many);
   return shape_reshape(b, sorted, &s);
 }
 
-const node *node_argsort(builder *b, const node *key) { return sort_rows(b, key, true); }
+const node *node_argsort(builder *b, const node *key) { return sort_rows(b, key, true, 0); }
+
+const node *node_argsort_long(builder *b, const node *key, int64_t least) {
+  return sort_rows(b, key, true, least);
+}
 
 value build_swap_with_last(builder *b, value x, size_t axis) {
   return axis + 1 == x.node->rank ? x : build_swapaxes(b, x, (int64_t)axis, -1);
@@ -194,7 +208,7 @@ value build_sort(builder *b, value x, int64_t axis, bool descending) {
   x = value_typed(b, x);
   size_t at = axis_of(b, axis, x.node->rank);
   const node *key = node_order_keys(b, build_swap_with_last(b, x, at).node, descending, true);
-  const node *sorted = sort_rows(b, key, false);
+  const node *sorted = sort_rows(b, key, false, 0);
   sorted = node_of_order_keys(b, sorted, descending, (dtype)x.node->dtype);
   return build_swap_with_last(b, value_of(sorted), at);
 }

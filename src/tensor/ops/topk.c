@@ -4,7 +4,8 @@
    of rank k; elements are compared as integer keys, the least first (order_keys.h). Of a long axis,
    the first k elements lie in the k blocks whose least keys come first, as each block before
    another one has an element before all of it: those blocks are found alike, and their elements
-   alone are ranked. Where k is too large for both, the axis is sorted. */
+   alone are ranked. Where k is too large for both, the axis is sorted. An axis of open size has all
+   ways that some size asks for, of which a run takes one. */
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
 #include "tensor/context/call.h"
@@ -54,12 +55,23 @@ static bool is_divided(const node *key, const node *k) {
          key->dims[key->rank - 1]->lo / TOPK_BLOCK / TOPK_BLOCKS_LEAST >= k->hi;
 }
 
+static const node *first_of_ranked(builder *b, const node *key, const node *k) {
+  const node *n = key->dims[key->rank - 1];
+  return first_by_rank(b, node_ranks(b, key, node_all_indices(b, n)), k);
+}
+
+static const node *first_of_sorted(builder *b, const node *key, const node *k) {
+  const node *order = node_argsort_long(b, key, TOPK_RANKED_MOST + 1);
+  return shape_slice(b, order, key->rank - 1u, ix_const(b->ir, 0), k, 1);
+}
+
 /** The indices of the first k keys along the last axis, in order, where all are compared. */
 static const node *first_of_all(builder *b, const node *key, const node *k) {
   const node *n = key->dims[key->rank - 1];
-  if (n->hi <= TOPK_RANKED_MOST)
-    return first_by_rank(b, node_ranks(b, key, node_all_indices(b, n)), k);
-  return shape_slice(b, node_argsort(b, key), key->rank - 1u, ix_const(b->ir, 0), k, 1);
+  if (n->hi <= TOPK_RANKED_MOST) return first_of_ranked(b, key, k);
+  if (n->lo > TOPK_RANKED_MOST) return first_of_sorted(b, key, k);
+  return node_pick_by_size(b, n, TOPK_RANKED_MOST, first_of_ranked(b, key, k),
+                           first_of_sorted(b, key, k));
 }
 
 /** Few different indices along the last axis in ascending order. */
@@ -69,14 +81,14 @@ static const node *in_order(builder *b, const node *index) {
   return build_gather_elements(b, value_of(index), value_of(first), -1).node;
 }
 
-/** The indices of the first k keys along the last axis, in order. Recurses once for each division
-    of the axis by TOPK_BLOCK. The elements of the best blocks are compared in the order of their
-    indices, so that the first of equal ones stays the first. */
-static const node *first_keys(builder *b, const node *key, const node *k) {
-  if (!is_divided(key, k)) return first_of_all(b, key, k);
+/** The indices of the first k keys along the last axis, in order, by those of blocks' least keys,
+    which `first` finds. The elements of the best blocks are compared in the order of their indices,
+    so that the first of equal ones stays the first. */
+static const node *first_of_blocks(builder *b, const node *key, const node *k,
+                                   const node *(*first)(builder *, const node *, const node *)) {
   const node *blocks = block_keys(b, key);
   axis_list last = axes_from(blocks->rank - 1u, blocks->rank);
-  const node *best = first_keys(b, node_reduce(b, OP_MIN, blocks, &last, false), k);
+  const node *best = first(b, node_reduce(b, OP_MIN, blocks, &last, false), k);
   best = in_order(b, best);
   value index =
       build_mul(b, value_of(shape_unsqueeze(b, best, best->rank)), build_int(b, TOPK_BLOCK));
@@ -84,6 +96,30 @@ static const node *first_keys(builder *b, const node *key, const node *k) {
   index = join_last_axes(b, index.node);
   value of = build_gather_elements(b, join_last_axes(b, blocks), index, -1);
   return build_gather_elements(b, index, value_of(first_of_all(b, of.node, k)), -1).node;
+}
+
+/** True for an axis of open size of which few keys are asked for. */
+static bool is_open(const node *key, const node *k) {
+  const node *n = key->dims[key->rank - 1];
+  return key->rank < SIZES_MAX_RANK - 1 && k->hi >= 1 &&
+         TOPK_BLOCK * TOPK_BLOCKS_LEAST * k->hi <= TOPK_RANKED_MOST && n->lo <= TOPK_RANKED_MOST &&
+         n->hi > TOPK_BLOCK * TOPK_RANKED_MOST;
+}
+
+/** The same for an axis of open size: by ranks, by ranks of blocks, or by sorting it. */
+static const node *first_of_open(builder *b, const node *key, const node *k) {
+  const node *n = key->dims[key->rank - 1];
+  int64_t few = TOPK_BLOCK * TOPK_BLOCKS_LEAST * k->hi, most = TOPK_BLOCK * TOPK_RANKED_MOST;
+  const node *of_many = node_pick_by_size(b, n, most, first_of_blocks(b, key, k, first_of_ranked),
+                                          first_of_sorted(b, key, k));
+  return node_pick_by_size(b, n, few, first_of_ranked(b, key, k), of_many);
+}
+
+/** The indices of the first k keys along the last axis, in order. Recurses once for each division
+    of the axis by TOPK_BLOCK. */
+static const node *first_keys(builder *b, const node *key, const node *k) {
+  if (is_divided(key, k)) return first_of_blocks(b, key, k, first_keys);
+  return is_open(key, k) ? first_of_open(b, key, k) : first_of_all(b, key, k);
 }
 
 /** True if a run checks that a size is from 0 to another one. */

@@ -323,6 +323,18 @@ def check_rows(library):
         check(f"{label}: {runs} runs", runs > 0)
 
 
+def check_order(library):
+    """Checks orders along axes of open size, which have several ways for short and long ones."""
+    for largest in (0, 1):
+        for k, sizes in ((3, (3, 190, 1100, 17000, 5)), (40, (40, 1024, 1025, 60))):
+            topk = ("TopK x k -> v y", {"axis": 1, "largest": largest})
+            compare(library, f"first {k} of open axes", model([topk], {"x": [2, "n"]}, {"k": np.array([k])}),
+                    {"x": [2, "n"]}, sizes=sizes)
+    unique = ("Unique x -> y i", {"axis": 0})
+    compare(library, "different elements of an open axis", model([unique], {"x": ["n"]}), {"x": ["n"]},
+            sizes=(2, 64, 65, 700))
+
+
 def refuses(library, label, m, known, status, words, others=()):
     try:
         library.load(m.SerializeToString(), known).free()
@@ -626,6 +638,7 @@ def check_many_operators(library):
 def main(build):
     library = Library(build)
     check_rows(library)
+    check_order(library)
     check_refusals(library)
     check_exact(library)
     check_exact_runs(library)
