@@ -89,10 +89,10 @@ typedef struct tn_progress {
      model's weights come first, and `total` grows once those of its runs are known. The C compilers
      run in parallel after the last kernel's code was generated and cannot be cancelled. Kernels
      found in a cache count too. A plan found on disk calls once, with `total` done; a graph whose
-     plan the context holds does not call. "steps": those that a run has
-      taken of a loop of a model that the host runs (docs/onnx.md), before each, on the thread of
-      the run; `total` is its trip count, 0 where it has none. Returning false cancels the work,
-      which then returns TN_ERR_CANCELLED. */
+     plan the context holds does not call. "steps": those that a run has taken of a loop of a model
+     that the host runs (docs/onnx.md), before each, on the thread of the run; `total` is its trip
+     count, 0 where it has none. Returning false cancels the work, which then returns
+     TN_ERR_CANCELLED. */
   bool (*step)(void *user, const char *what, uint64_t done, uint64_t total);
   void *user;
   void (*destroy)(void *user);

@@ -1,10 +1,11 @@
 /* Tiles products for teams of workers: a group computes a block of rows and columns of a nest, and
    each of its workers a register tile in it, whose rows and columns lie as many apart as the group
    has workers there. Reductions run in blocks; operands that depend on rows or on columns alone are
-   copied for each block to memory that the group shares, by all of its workers together, where the
-   device copies as they go on some blocks ahead. Tiles are ordered by an estimate of the time of a
-   unit of the device, from rows of machine.def: operations, loads from group memory, barriers, and
-   latency, which the groups hide that fit the unit at once, and blocks that are copied ahead.
+   copied for each block to memory that the group shares, by all of its workers together; where the
+   device can copy while workers go on, some blocks ahead. Tiles are ordered by an estimate of the
+   time of a unit of the device, from rows of machine.def: operations, loads from group memory,
+   barriers, and latency, which the groups hide that fit the unit at once, and blocks that are
+   copied ahead.
 
      for i, j { FOLD k }
        →  for gi, gj (groups), il, jl (workers)
@@ -224,15 +225,16 @@ static void add_tile(team_tile t, team_tile_list *to) {
   t.cost = tile_cycles(&t);
   t.number = to->n;
   if (t.cost < 0) return;
-  for (team_tile ahead = t; ++ahead.slots <= MOST_SLOTS && may_copy_ahead(&t);) {
+  bool may_be_ahead = may_copy_ahead(&t);
+  team_tile ahead = t;
+  for (ahead.slots = 2; may_be_ahead && ahead.slots <= TILE_SLOTS_MOST; ahead.slots++) {
     ahead.cost = tile_cycles(&ahead);
     if (ahead.cost >= 0 && ahead.cost < t.cost) t = ahead;
   }
   vec_push(ir_arena(c->laws.g), to, t);
 }
 
-/** Adds the tiles of a nest whose indices workers divide, or warps in tiles: sides are powers of
- * two.
+/** Adds the tiles of a nest whose indices workers divide, or warps in tiles: sides are powers of 2.
  */
 static void add_tiles(const product *p, const tensor_tile *tensor, team_tile_list *to) {
   int64_t lanes = tensor ? 1 : lanes_of(p);

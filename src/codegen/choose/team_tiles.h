@@ -11,7 +11,7 @@ enum {
   AXES,
   MOST_SIDE = 16,        /* copies of a worker along an axis */
   MOST_BLOCK = 32,       /* indices of reductions in a block */
-  MOST_SLOTS = 4,        /* of a copy: it is made as many blocks but one ahead */
+  TILE_SLOTS_MOST = 4,   /* of a copy: it is made as many blocks but one ahead */
   MOST_ALTERNATIVES = 8, /* tiles that are tried, the best ones first */
   MOST_RANGES = 8,       /* of a reduction */
   MOST_INSIDE = 5        /* ranges of an axis inside of a group */

@@ -18,8 +18,8 @@ enum { ONNX_OPSET_MAX = 28 };
 
 /** A loop whose body the host runs as a model of its own, step by step. The model's inputs are, of
    a Loop, the number of the step; then the states, the entries that a step of a Scan gets, and what
-    the body reads of the graphs around it. Its outputs are, of a Loop, whether
-    it goes on; then the states, and an entry of each scan output. */
+    the body reads of the graphs around it. Its outputs are, of a Loop, whether it goes on; then the
+    states, and an entry of each scan output. */
 typedef struct importer_loop { /* in the arena of the steps of the host */
   onnx_graph body;             /* with the types of its inputs */
   const onnx_opsets *opsets;
