@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-/** What happens around a model. */
+/** A loaded model with the context, the allocator and the callbacks that a test counts by. */
 typedef struct scene {
   counting_mem mem;
   size_t variants; /* of bodies of loops, so far */

@@ -252,6 +252,21 @@ static void run_rows(tn_binding *b, size_t rows) {
   check_bound(b, tn_binding_run(b));
 }
 
+/** Runs two bindings of a model, which is freed meanwhile, with `rows` and with 6 rows: the second
+    size takes the constants of the first. Returns their number. */
+static size_t run_two_sizes(tn_model *m, tn_binding *b, tn_binding *other, size_t rows) {
+  run_rows(b, rows);
+  size_t n = count_constants(b, 1);
+  assert_true(n > 0);
+  const tn_buffer *memory = b->plan->constants->first->memory;
+  tn_model_free(m);
+  run_rows(b, 6);
+  run_rows(other, rows);
+  assert_int_equal(count_constants(b, 2), n);
+  assert_true(b->plan->constants->first->memory == memory);
+  return n;
+}
+
 /** A prepared weight exists once for all variants, and is freed with the last of them. */
 static void variants_share_weights(void **state) {
   fixture *f = *state;
@@ -266,15 +281,7 @@ static void variants_share_weights(void **state) {
   check_ok(c, tn_model_load_bytes(c, file.at, file.n, &exact, &m));
   check_ok(c, tn_model_bind(m, &b));
   check_ok(c, tn_model_bind(m, &other));
-  run_rows(b, 5);
-  size_t n = count_constants(b, 1);
-  assert_true(n > 0);
-  const tn_buffer *memory = b->plan->constants->first->memory;
-  tn_model_free(m); /* the binding compiles on */
-  run_rows(b, 6);
-  run_rows(other, 5);
-  assert_int_equal(count_constants(b, 2), n);
-  assert_true(b->plan->constants->first->memory == memory);
+  size_t n = run_two_sizes(m, b, other, 5);
   for (size_t rows = 7; rows < 7 + MOST_EXACT_VARIANTS; rows++) run_rows(b, rows);
   tn_binding_free(other); /* nobody has the first two any more */
   assert_int_equal(count_constants(b, MOST_EXACT_VARIANTS), n);
@@ -312,15 +319,7 @@ static void late_plans_share_weights(void **state) {
   assert_non_null(tn_model_exact_sizes(m));
   check_ok(c, tn_model_bind(m, &b));
   check_ok(c, tn_model_bind(m, &other));
-  run_rows(b, 4);
-  size_t n = count_constants(b, 1);
-  assert_true(n > 0);
-  const tn_buffer *memory = b->plan->constants->first->memory;
-  tn_model_free(m); /* the binding imports on */
-  run_rows(b, 6);
-  run_rows(other, 4);
-  assert_int_equal(count_constants(b, 2), n);
-  assert_true(b->plan->constants->first->memory == memory);
+  size_t n = run_two_sizes(m, b, other, 4);
   assert_int_equal(run_layer(b), TN_OK);
   for (size_t rows = 2; rows <= 16; rows += 2) run_rows(b, rows);
   run_rows(other, 2);

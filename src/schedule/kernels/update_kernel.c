@@ -198,7 +198,7 @@ static scan_parts state_of_classes(const update_kernel *k, const node *r, const 
                       stage_of_state(k, value, 1, &at, &extent, 0, NULL), state, 0};
 }
 
-/** What is stored of an element of a scan. */
+/** The value that a kernel stores for an element of a scan: the element, or an expression of it. */
 static const node *stored_value(const update_kernel *k, const node *emitted) {
   const value_updates *u = k->v->updates;
   map with = {0};

@@ -6,8 +6,8 @@
      y[i] = s[i div B, i mod B]   →   s stored at y[b · B + r]
      y[i] = s[j div B, j mod B], j = n − 1 − i   →   s stored at y[n − 1 − b · B − r]
 
-   What is stored may be computed from the element alone, as one of a narrower type is. Elements of
-   the last block beyond the output's end fall outside of it. */
+   The kernel may store an expression of the element alone, as its conversion to a narrower type.
+   Elements of the last block beyond the output's end fall outside of it. */
 #include "schedule/values/scan_views.h"
 
 #include "ir/core/build.h"

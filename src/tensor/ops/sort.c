@@ -181,7 +181,7 @@ const node *node_pick_by_size(builder *b, const node *n, int64_t most, const nod
   return ir_pick(g, ix_sub(g, ix_const(g, 1), is_many), of_few, of_many);
 }
 
-/** `least`: elements of an axis from which on the result counts. */
+/** Sorts the rows of keys (…, n). The result is used only where n is at least `least`. */
 static const node *sort_rows(builder *b, const node *key, bool wants_index, int64_t least) {
   sizes s = sizes_of(key);
   const node *rows = as_rows(b, key), *n = rows->dims[1], *few = NULL, *many = NULL;
