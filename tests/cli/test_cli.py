@@ -1532,7 +1532,7 @@ class Sizes(Case):
         self.assertIn("give it a min of 3)", said)
         error, hint = said.splitlines()  # the hint comes last
         self.assertIn("error: ", error)
-        self.assertIn("--size NAME=SPEC fixes, bounds or equates a size: NAME=3.. is", hint)
+        self.assertIn("--size NAME=SPEC fixes, bounds or equates a size: NAME=8, NAME=3..64, NAME=OTHER", hint)
         self.assertNotIn("tn_model_desc", said)
 
     def test_what_does_not_fit_for_all_sizes_is_loaded_for_those_of_the_inputs(self):
