@@ -121,8 +121,7 @@ static void move_inside_builds(choice *c, const node *range) {
   node_list nest = nest_nodes(ir_arena(c->laws.g), stage);
   size_t own = range_position(stage_range(stage), range), last = stage_n_ranges(stage) - 1;
   while (last > own && !builds_along(&nest, stage_range(stage)[last])) last--;
-  const node *made = last > own ? law_order(&c->laws, c->sink, range, last) : NULL;
-  if (made) c->sink = made;
+  if (last > own) choice_take(c, law_order(&c->laws, c->sink, range, last));
 }
 
 /** Builds the arrays of a stage for a block of a range's indices at once; the ranges that take its
@@ -159,8 +158,7 @@ static const node *choose_outermost(choice *c, const node *stage) {
   if (candidates.n < 2) return stage;
   size_t taken = choice_decide(c, DECISION_OUTERMOST, candidates.n);
   const node *range = candidates.at[taken];
-  const node *made = taken ? law_order(&c->laws, c->sink, range, 0) : NULL;
-  if (made) c->sink = made;
+  if (taken) choice_take(c, law_order(&c->laws, c->sink, range, 0));
   return law_find_binder(&c->laws, c->sink, range);
 }
 

@@ -48,8 +48,7 @@ void choose_blocked_sums(choice *c) {
     for (size_t i = 0; i < order.n && !changed; i++) {
       const node *f = order.at[i];
       const node *made = f->op == OP_FOLD && is_inexact(f) ? split_sum(&c->laws, c->sink, f) : NULL;
-      if (made) c->sink = made;
-      changed = made;
+      changed = choice_take(c, made);
     }
   }
 }

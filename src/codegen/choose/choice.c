@@ -14,6 +14,11 @@ size_t choice_decide(choice *c, decision_kind kind, size_t n) {
   return d.taken;
 }
 
+bool choice_take(choice *c, const node *made) {
+  if (made) c->sink = made;
+  return made != NULL;
+}
+
 kernel_cost choice_cost(const choice *c) {
   arena *scratch = ir_scratch(c->laws.g);
   arena_mark here = arena_save(scratch);
@@ -75,9 +80,7 @@ bool choice_split_remainder(choice *c, const node *range, int64_t factor, const 
   *rest = NULL;
   if (multiple == extent) return true;
   law_point end = {factor, true};
-  const node *made = law_partition(&c->laws, c->sink, range, end, whole, rest);
-  if (made) c->sink = made;
-  return made;
+  return choice_take(c, law_partition(&c->laws, c->sink, range, end, whole, rest));
 }
 
 /** Likely bytes of the PARAMs that a nest reads at unit stride along a range. */

@@ -143,6 +143,9 @@ const node *choice_loops_for_tiles(ir *g, const node *sink, const rule_target *t
 /** The alternative that a step takes, of `n` > 0. */
 size_t choice_decide(choice *c, decision_kind kind, size_t n);
 
+/** Takes a kernel that a law made; false: it refused (NULL), and the kernel stays. */
+bool choice_take(choice *c, const node *made);
+
 /** The predicted cost of a kernel. */
 kernel_cost choice_cost(const choice *c);
 

@@ -84,8 +84,7 @@ static bool roll_copies(choice *c) {
     const node *b = binders.at[i], *changed;
     const node *r = b->op == OP_STAGE ? copies_to_loop(c->laws.g, b) : NULL;
     const node *made = r ? law_kind(&c->laws, c->sink, r, KIND_LOOP, &changed) : NULL;
-    if (made) c->sink = made;
-    if (made) return true;
+    if (choice_take(c, made)) return true;
   }
   return false;
 }

@@ -60,8 +60,7 @@ static bool alternate_streams(choice *c, const node *range, int64_t length, int6
   if (made) made = law_split(l, made, stream, turn, &turns, &of_turn);
   size_t n = made ? binder_ranges(law_find_binder(l, made, of_turn), &ranges) : 0;
   if (made) made = law_order(l, made, streams, n - 2);
-  if (made) c->sink = made;
-  return made;
+  return choice_take(c, made);
 }
 
 /** The innermost range of a nest that only streams, bound by memory; NULL: none. */

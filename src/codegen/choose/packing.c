@@ -347,7 +347,7 @@ static void alternate_blocks(choice *c, const node *lanes, const node *packed, s
   packed = law_find_binder(l, made, stage_range(packed)[0]);
   made = law_hoist(l, made, packed, inner, &own);
   if (made) made = law_order(l, made, own, position_of_blocks(packed));
-  if (made) c->sink = made;
+  choice_take(c, made);
 }
 
 /** Unrolls the packing loop of a scattered operand by the lanes: it copies single elements. */
@@ -355,7 +355,7 @@ static void unroll_packing(choice *c, const node *packed, int64_t lanes) {
   const node *outer, *inner, *copies, *last = stage_range(packed)[stage_n_ranges(packed) - 1];
   const node *made = law_split(&c->laws, c->sink, last, lanes, &outer, &inner);
   if (made) made = law_kind(&c->laws, made, inner, KIND_UNROLL, &copies);
-  if (made) c->sink = made;
+  choice_take(c, made);
 }
 
 static bool pack_operand(choice *c, const node *stage, const node *index) {

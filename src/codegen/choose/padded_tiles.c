@@ -140,8 +140,7 @@ static void order_loops_of_copy(choice *c, const node *stage, const node *what) 
       vec_push(ir_arena(c->laws.g), &loops, stage_range(stage)[i]);
   if (!loops.n) return;
   size_t taken = choice_decide(c, DECISION_OUTERMOST, loops.n + 1);
-  const node *made = taken ? law_order(&c->laws, c->sink, loops.at[taken - 1], 0) : NULL;
-  if (made) c->sink = made;
+  if (taken) choice_take(c, law_order(&c->laws, c->sink, loops.at[taken - 1], 0));
 }
 
 void choice_padded_conditions(const choice *c, const node *stage, map *gone) {

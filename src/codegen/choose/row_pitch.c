@@ -56,7 +56,6 @@ void choose_row_pitch(choice *c) {
     b = law_find_binder(&c->laws, c->sink, stage_range(b)[0]);
     int64_t elements = !stage_is_in_registers(b) && stage_n_values(b) == 1 ? row_pitch(c, b) : 0;
     if (elements && (has_flattened_rows(c, b) || !has_room(c, b))) continue;
-    const node *made = elements ? law_pitch(&c->laws, c->sink, b, elements) : NULL;
-    if (made) c->sink = made;
+    if (elements) choice_take(c, law_pitch(&c->laws, c->sink, b, elements));
   }
 }

@@ -1,4 +1,4 @@
-/* Tiles products of words for teams by tiles of warps (tensor_rows.def): what team_tiles.c does,
+/* Tiles products of words for teams by tiles of warps (tensor_rows.def): as team_tiles.c does,
    with tiles in place of indices. A group computes a block of tiles, and each of its warps some of
    them, whose rows and columns its workers divide among them; a block of the reduction is a number
    of tiles' terms:
@@ -80,7 +80,7 @@ bool team_tensor_cut(choice *c, const team_tile *t, size_t axis, const node *ins
   const node **slow = axis == ROWS ? &k->part[axis] : &k->lane[axis];
   const node **fast = axis == ROWS ? &k->lane[axis] : &k->part[axis];
   int64_t block = axis == ROWS ? TENSOR_WARP_ROWS : warp_tile_part(t->tensor, TILE_N);
-  return team_set(c, law_split(&c->laws, c->sink, inside, block, slow, fast));
+  return choice_take(c, law_split(&c->laws, c->sink, inside, block, slow, fast));
 }
 
 /** Makes a FOLD of its own of the terms of a tile. */
@@ -88,12 +88,12 @@ static bool cut_tile_terms(choice *c, const team_tile *t, cut *k) {
   laws *l = &c->laws;
   const node *terms = k->terms[0], *outer, *const * ranges;
   if (t->block > t->tensor->k &&
-      !team_set(c, law_split(l, c->sink, terms, t->tensor->k, &outer, &terms)))
+      !choice_take(c, law_split(l, c->sink, terms, t->tensor->k, &outer, &terms)))
     return false;
   size_t n = binder_ranges(law_find_binder(l, c->sink, terms), &ranges);
   if (n < 2 || ranges[n - 1] != terms) return false;
-  return team_set(c, law_nest(l, c->sink, ranges[n - 2])) &&
-         team_set(c, law_kind_on_axis(l, c->sink, terms, KIND_TILE, TILE_K, &k->terms[0]));
+  return choice_take(c, law_nest(l, c->sink, ranges[n - 2])) &&
+         choice_take(c, law_kind_on_axis(l, c->sink, terms, KIND_TILE, TILE_K, &k->terms[0]));
 }
 
 /** The FOLD over the tiles' terms. */
@@ -117,14 +117,14 @@ bool team_tensor_jam(choice *c, const team_tile *t, cut *k) {
   size_t n = 0;
   for (size_t i = 0; i < 4; i++)
     if (all[i]) outer[n++] = all[i];
-  return fold && team_set(c, law_interchange(l, c->sink, fold_range(fold)[0], outer, n, own)) &&
-         team_set(c, law_kind_on_axis(l, c->sink, own[n - 2], KIND_TILE, TILE_M, &unused)) &&
-         team_set(c, law_kind_on_axis(l, c->sink, own[n - 1], KIND_TILE, TILE_N, &unused));
+  return fold && choice_take(c, law_interchange(l, c->sink, fold_range(fold)[0], outer, n, own)) &&
+         choice_take(c, law_kind_on_axis(l, c->sink, own[n - 2], KIND_TILE, TILE_M, &unused)) &&
+         choice_take(c, law_kind_on_axis(l, c->sink, own[n - 1], KIND_TILE, TILE_N, &unused));
 }
 
 bool team_tensor_fill(choice *c, const node *warp) {
   const node *rows, *columns;
-  return team_set(c, law_split(&c->laws, c->sink, warp, TENSOR_WARP_COLUMNS, &rows, &columns)) &&
+  return choice_take(c, law_split(&c->laws, c->sink, warp, TENSOR_WARP_COLUMNS, &rows, &columns)) &&
          team_set_digit(c, &rows, KIND_WARP, WARP_ROWS) &&
          team_set_digit(c, &columns, KIND_WARP, WARP_COLUMNS);
 }
@@ -146,8 +146,7 @@ static void spread_rows(choice *c, const node *x, const node *terms) {
   if (array->op != OP_STAGE || stage_n_values(array) != 1 || stage_rank(array, 0) < 2) return;
   if (!node_is_const(stage_extents(array, 0)[stage_rank(array, 0) - 1])) return;
   int64_t more = more_of_row(array, node_is_free_in(terms, x->src[x->n_src - 1]));
-  const node *made = more ? law_pitch(&c->laws, c->sink, array, more) : NULL;
-  if (made) c->sink = made;
+  if (more) choice_take(c, law_pitch(&c->laws, c->sink, array, more));
 }
 
 /** A FOLD that is computed in tiles of a warp; false: there is none. */

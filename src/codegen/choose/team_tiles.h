@@ -1,4 +1,4 @@
-/* Internal header of the tiles of products for teams: team_tiles.c and team_tensor_tiles.c. */
+/* Internal header of the tiles of products for teams: the files team_t*.c and team_copies.c. */
 #ifndef TENON_CODEGEN_CHOOSE_TEAM_TILES_H
 #define TENON_CODEGEN_CHOOSE_TEAM_TILES_H
 
@@ -52,13 +52,37 @@ typedef struct cut {
   const node *lane[AXES], *part[AXES]; /* of a tile of a warp: its workers', and a worker's own */
 } cut;
 
-/* team_tiles.c */
+typedef VEC(team_tile) team_tile_list;
 
-/** Takes a kernel that a law made; false: it refused. */
-bool team_set(choice *c, const node *sink);
+/** The axis of the digits that divide rows or columns: columns are the fastest. */
+static inline int64_t team_digit_axis(size_t axis) { return axis == COLUMNS ? 0 : 1; }
 
-/** Makes a range a digit (NULL: of one index, which is none); false: refused. */
-bool team_set_digit(choice *c, const node **range, range_kind kind, int64_t axis);
+/* team_tile_list.c */
+
+/** The only reduction of a nest without arrays; NULL: there is none, or more. */
+const node *team_only_fold(choice *c, const node *stage);
+
+/** The best tiles of a nest, in tiles of warps or not, the cheapest first; of equal ones along two
+    pairs of axes the earlier. */
+team_tile_list team_list_tiles(choice *c, const node *stage, const node *fold, bool tensor);
+
+/** Indices of an axis that a group computes. */
+int64_t team_group_indices(const team_tile *t, size_t axis);
+
+/** Workers of a group. */
+int64_t team_group_workers(const team_tile *t);
+
+/* team_copies.c */
+
+/** Divides the copies that are none of the arrays `before` among all workers of a group; false: a
+    law refuses. */
+bool team_fill_copies(choice *c, const team_tile *t, const map *before);
+
+/** Builds the copies ahead, in as many slots as fit up to those of the tile. */
+void team_copy_ahead(choice *c, const team_tile *t, const map *before);
+
+/** True if the memory of a group holds the arrays that it shares. */
+bool team_fits_group(const choice *c);
 
 /* team_tensor_tiles.c */
 

@@ -133,7 +133,7 @@ static const node *unroll(choice *c, const node *range) {
   while (at > 0 && range_kind_of(ranges[at - 1]) != KIND_LOOP) at--;
   const node *made = law_order(&c->laws, c->sink, range, at ? at - 1 : 0);
   if (made) made = law_kind(&c->laws, made, range, KIND_UNROLL, &copies);
-  if (made) c->sink = made;
+  choice_take(c, made);
   return made ? copies : NULL;
 }
 
@@ -151,8 +151,7 @@ static bool cut_terms(choice *c, const tiling *t) {
   binder_ranges(law_find_binder(l, made, inner), &ranges);
   made = law_nest(l, made, ranges[n - 2]);
   if (made) made = law_kind_on_axis(l, made, inner, KIND_TILE, TILE_K, &terms);
-  if (made) c->sink = made;
-  return made;
+  return choice_take(c, made);
 }
 
 /** Cuts the copies of tiles; the last ones are innermost. */
@@ -235,9 +234,8 @@ const node *choice_tile_rows(const choice *c, const node *fold) {
 /** Makes an own range of the sums a side of the tile. */
 static bool make_side(choice *c, const node *own, tile_side side) {
   const node *changed;
-  const node *made = law_kind_on_axis(&c->laws, c->sink, own, KIND_TILE, (int64_t)side, &changed);
-  if (made) c->sink = made;
-  return made;
+  return choice_take(c,
+                     law_kind_on_axis(&c->laws, c->sink, own, KIND_TILE, (int64_t)side, &changed));
 }
 
 /** True if a FOLD sums the terms of tiles, not sums of such sums. */
@@ -262,7 +260,6 @@ bool choice_jam_tile(choice *c, const node *fold, const node *rows) {
   if (is_innermost_sum(fold) &&
       (!make_side(c, own[n - 2], TILE_M) || !make_side(c, own[n - 1], TILE_N)))
     return true;
-  made = law_kind(&c->laws, c->sink, rows, KIND_LOOP, &changed);
-  if (made) c->sink = made;
+  choice_take(c, law_kind(&c->laws, c->sink, rows, KIND_LOOP, &changed));
   return true;
 }

@@ -63,8 +63,7 @@ static bool split_tiles(choice *c, const node **read, const node **written, int6
   size_t n = made ? binder_ranges(law_find_binder(&c->laws, made, *read), &ranges) : 0;
   if (made) made = law_order(&c->laws, made, *written, n - 1);
   if (made) made = law_order(&c->laws, made, *read, n - 2);
-  if (made) c->sink = made;
-  return made;
+  return choice_take(c, made);
 }
 
 /** True if the kernel may have that many bytes more of scratch memory. */
@@ -80,8 +79,7 @@ static void copy_tile(choice *c, const node *read, const node *written, int64_t 
   node_list nest = nest_nodes(ir_arena(c->laws.g), stage);
   const node *index = transposed_read(c->laws.g, &nest, read, written, line);
   if (!index || !scratch_fits(c, line * line)) return; /* no element is less than a byte */
-  const node *made = law_data(&c->laws, c->sink, index, inner, 2, NULL, &element);
-  if (made) c->sink = made;
+  choice_take(c, law_data(&c->laws, c->sink, index, inner, 2, NULL, &element));
 }
 
 static void tile_transpose(choice *c, const node *stage) {

@@ -31,8 +31,7 @@ static void vectorise_partial_sums(choice *c, const node *fold, const node *oute
   const node *b = law_find_binder(&c->laws, c->sink, outer), *vector;
   node_list nest = nest_nodes(ir_arena(c->laws.g), fold);
   if (!b || b->op != OP_FOLD || !nest_has_consecutive_read(c->laws.g, &nest, outer)) return;
-  const node *made = law_kind(&c->laws, c->sink, own, KIND_VECTOR, &vector);
-  if (made) c->sink = made;
+  choice_take(c, law_kind(&c->laws, c->sink, own, KIND_VECTOR, &vector));
 }
 
 /** True if a FOLD sums the results of another one that depends on its ranges: blocks of a sum. */

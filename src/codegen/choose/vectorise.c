@@ -261,7 +261,7 @@ static void split_partial_sums(choice *c, const node *range, int64_t lanes, int6
   if (made) made = nest_ranges(c, made, (const node *[]){lane, sum}, 2);
   if (made && sum) made = law_kind(&c->laws, made, sum, KIND_UNROLL, &sum);
   if (made) made = law_kind(&c->laws, made, lane, KIND_UNROLL, &lane);
-  if (made) c->sink = made;
+  choice_take(c, made);
 }
 
 /** Vectors of partial results of a reduction: several hide the latency of additions, unless the

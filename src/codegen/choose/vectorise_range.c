@@ -26,8 +26,7 @@ static bool split_vectors(choice *c, const node *range, int64_t lanes) {
     made = law_order(l, made, inner, last);
   }
   if (made) made = law_kind(l, made, inner, KIND_VECTOR, &vector);
-  if (made) c->sink = made;
-  return made;
+  return choice_take(c, made);
 }
 
 /** Vectorises a range and its remainders in ever narrower vectors, where vectors may not overlap.
