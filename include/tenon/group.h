@@ -39,8 +39,8 @@ typedef struct tn_group_desc {
     program that has not initialised MPI gets that done, and ended with its last group, after which
     no other can be opened. All processes open it, and wait for each other. Free it with
    tn_group_free; tn_close frees it too. TN_ERR_DEVICE where Open MPI, or NCCL that was named, is
-   missing (its text says how to get it), does not start, or does not serve all processes;
-   TN_ERR_TIMEOUT where a process does not come; TN_ERR_ARGUMENT for another engine. */
+   missing (its text says how to get it), or does not serve all processes; TN_ERR_IO where it does
+   not start; TN_ERR_TIMEOUT where a process does not come; TN_ERR_ARGUMENT for another engine. */
 TN_API tn_status tn_group_open(tn_context *context, const tn_group_desc *desc, tn_group **group);
 
 /** Frees the caller's group; graphs and plans with its collectives keep what they need. */
@@ -53,8 +53,8 @@ TN_API int64_t tn_group_rank(const tn_group *group);
 /* Collectives are operations of the graph. All processes run the same ones in the same order with
    tensors of equal types and shapes; each is compared before it runs, and the group is lost where
    they differ (TN_ERR_ARGUMENT), where a process does not come (TN_ERR_TIMEOUT), or where an engine
-   fails (TN_ERR_DEVICE). The host waits for them, they cannot stand in the body of tn_scan, and run
-   in the order of the plan's steps, which is the same for equal graphs. */
+   fails (TN_ERR_IO); the device stays usable. The host waits for them, they cannot stand in the
+   body of tn_scan, and run in the order of the plan's steps, which is the same for equal graphs. */
 
 /** Combines x elementwise over all processes; each gets the result, with x's shape and type. Sums
     and products of f16 and bf16 are computed in f32 and rounded once; the order of sums is the

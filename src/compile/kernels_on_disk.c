@@ -13,9 +13,14 @@ static bool fits_request(compilation *c, const request *r, const code_record_ker
                                                                     .value_names = s->value_names});
 }
 
-/** Loads a record's code, which is then own.module. False if it cannot be loaded, lacks one of the
-    functions of its `n` kernels, or exceeds the target's scratch memory. Want of memory says
-   nothing against the record: then the module may be NULL. */
+/** True for failures that say nothing against the code: want of memory, and a device that fails. */
+static bool is_of_machine(tn_status status) {
+  return status == TN_ERR_MEMORY || status == TN_ERR_DEVICE;
+}
+
+/** Loads a record's code, which is then own.module. False if the code cannot be loaded, lacks one of
+    the functions of its `n` kernels, or exceeds the target's scratch memory. Where the machine fails
+    the record is kept, and loading the programs reports it: then the module may be NULL. */
 static bool load_record(compilation *c, const code_record *p, size_t n) {
   tn_device *v = c->target->device;
   const tn_backend *b = v->backend;
@@ -24,7 +29,7 @@ static bool load_record(compilation *c, const code_record *p, size_t n) {
   if (p->code.kind == TN_CODE_PRODUCT && !b->products) return false;
   tn_status status = b->load(v->state, &p->code, &c->own.module, &f);
   if (status) c->own.module = NULL;
-  if (status) return status == TN_ERR_MEMORY;
+  if (status) return is_of_machine(status);
   for (size_t i = 0; i < n && !status; i++) {
     const tn_program_spec *s = &p->kernels[i].spec;
     const tn_program_facts facts = {.entry = s->entry,
@@ -39,7 +44,7 @@ static bool load_record(compilation *c, const code_record *p, size_t n) {
     if (!status) b->program_free(program);
     fits = fits && compilation_fits_scratch(c, s);
   }
-  return fits && (!status || status == TN_ERR_MEMORY);
+  return fits && (!status || is_of_machine(status));
 }
 
 static void unload_record(compilation *c) {

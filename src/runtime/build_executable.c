@@ -343,10 +343,6 @@ static void add_buffers(build_state *m) {
 
 /* Variables and sizes. */
 
-static int compare_var_names(const void *a, const void *b) {
-  return strcmp(((const tn_program_var *)a)->name, ((const tn_program_var *)b)->name);
-}
-
 static void add_vars(build_state *m, const node *const roots[], size_t n) {
   executable *p = m->p;
   node_list order = topo_sort(ir_arena(m->g), roots, n, NULL, NULL);
@@ -357,7 +353,7 @@ static void add_vars(build_state *m, const node *const roots[], size_t n) {
     char *name = arena_copy(&p->arena, v->text, v->n_text + 1);
     vec_push(&p->arena, &vars, (tn_program_var){name, v->ints[0], v->ints[1]});
   }
-  if (vars.n) qsort(vars.at, vars.n, sizeof *vars.at, compare_var_names);
+  if (vars.n) qsort(vars.at, vars.n, sizeof *vars.at, executable_compare_vars);
   size_t n_unique = 0; /* two nodes may be one variable */
   for (size_t i = 0; i < vars.n; i++) {
     tn_program_var *last = n_unique ? &vars.at[n_unique - 1] : NULL, *v = &vars.at[i];

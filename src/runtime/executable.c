@@ -36,14 +36,23 @@ size_t executable_input(const executable *p, int64_t uid, int64_t version) {
   return uid_index_find(p->inputs, p->n_inputs, uid, version);
 }
 
-static int compare_var_names(const void *a, const void *b) {
+bool executable_step_writes(const executable *p, const executable_step *s, size_t k) {
+  switch (s->kind) {
+  case STEP_KERNEL: return p->programs[s->program]->limits.arrays[k].is_stored;
+  case STEP_COPY: return !k;
+  case STEP_CUSTOM: return k + 1 == s->n_buffers;
+  default: return true;
+  }
+}
+
+int executable_compare_vars(const void *a, const void *b) {
   return strcmp(((const tn_program_var *)a)->name, ((const tn_program_var *)b)->name);
 }
 
 size_t executable_var(const executable *p, const char *name) {
   const tn_program_var key = {.name = name};
   const tn_program_var *v =
-      p->n_vars ? bsearch(&key, p->vars, p->n_vars, sizeof key, compare_var_names) : NULL;
+      p->n_vars ? bsearch(&key, p->vars, p->n_vars, sizeof key, executable_compare_vars) : NULL;
   return v ? (size_t)(v - p->vars) : SIZE_MAX;
 }
 

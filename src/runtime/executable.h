@@ -129,6 +129,12 @@ size_t executable_kernels(const executable *p);
 /** Number of these that no cache had when the executable was built. */
 size_t executable_compiled_kernels(const executable *p);
 
+/** True if a step writes its k-th buffer, or, of a loop, may. */
+bool executable_step_writes(const executable *p, const executable_step *s, size_t k);
+
+/** Orders variables (tn_program_var) by name. */
+int executable_compare_vars(const void *a, const void *b);
+
 /** The number of variables, which are sorted by name. */
 size_t executable_vars(const executable *p);
 const tn_program_var *executable_var_at(const executable *p, size_t i);

@@ -62,16 +62,6 @@ bool executable_begins_section(const executable *p, size_t step) {
 
 /* Waits. */
 
-/** True if a step writes its k-th buffer, or may. */
-static bool writes(const executable *p, const executable_step *s, size_t k) {
-  switch (s->kind) {
-  case STEP_KERNEL: return p->programs[s->program]->limits.arrays[k].is_stored;
-  case STEP_COPY: return !k;
-  case STEP_CUSTOM: return k + 1 == s->n_buffers;
-  default: return true;
-  }
-}
-
 static void want(linking *l, size_t step) {
   if (!step) return;
   size_t *latest = &l->wanted[l->queues->of_step[step - 1]];
@@ -85,7 +75,8 @@ static void find_wanted(linking *l, size_t step) {
   for (size_t k = 0; k < s->n_buffers; k++) {
     const accesses *x = &l->of[l->p->buffers[s->buffers[k]].within];
     want(l, x->writer);
-    for (size_t i = 0; i < l->queues->n && writes(l->p, s, k); i++) want(l, x->readers[i]);
+    for (size_t i = 0; i < l->queues->n && executable_step_writes(l->p, s, k); i++)
+      want(l, x->readers[i]);
   }
 }
 
@@ -96,7 +87,7 @@ static void note_accesses(linking *l, size_t step) {
     size_t b = l->p->buffers[s->buffers[k]].within;
     accesses *x = &l->of[b];
     l->last_user[b * l->queues->n + queue] = step + 1;
-    if (!writes(l->p, s, k)) {
+    if (!executable_step_writes(l->p, s, k)) {
       x->readers[queue] = step + 1;
       continue;
     }

@@ -13,11 +13,7 @@ static size_t storage_of(const executable *p, size_t buffer) { return p->buffers
 /** True if a step writes its k-th buffer; those in which a loop keeps its states are not counted
     here. */
 static bool stores(const executable *p, const executable_step *s, size_t k) {
-  switch (s->kind) {
-  case STEP_KERNEL: return p->programs[s->program]->limits.arrays[k].is_stored;
-  case STEP_CUSTOM: return k + 1 == s->n_buffers;
-  default: return false;
-  }
+  return s->kind != STEP_LOOP && executable_step_writes(p, s, k);
 }
 
 /** Counts the steps that write each buffer. */

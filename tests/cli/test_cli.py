@@ -828,6 +828,10 @@ class Devices(Case):
         work = ("bench", "add:4x4", "--repeat", "1")
         self.assertIn("1 compiled", tenon(*work, env=kept).stdout)
         self.assertIn("0 compiled", tenon(*work, env=kept).stdout)
+        # A device that is lost says nothing against a kernel.
+        done = tenon(*work, status=1, env={**kept, "STAND_IN_FAIL": "cuModuleLoadDataEx:700"})
+        self.assertRegex(done.stderr, "cuModuleLoadDataEx fails with CUDA_ERROR_ILLEGAL_ADDRESS")
+        self.assertIn("0 compiled", tenon(*work, env=kept).stdout)
         # Cached kernels need the driver alone.
         kept["TENON_NVRTC"] = "/nowhere/libnvrtc.so.12"
         self.assertIn("0 compiled", tenon(*work, env=kept).stdout)

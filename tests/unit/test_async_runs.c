@@ -294,6 +294,43 @@ static int count_waits(tn_buffer *b, const tn_queue *q) {
   return n;
 }
 
+typedef struct reading {
+  tn_buffer *buffer;
+  atomic_bool is_done;
+} reading;
+
+static void *read_buffer(void *arg) {
+  reading *r = arg;
+  tn_span span;
+  diag d;
+  diag_clear(&d);
+  tn_status s = buffer_span(r->buffer, &span, &d);
+  atomic_store(&r->is_done, true);
+  return s ? arg : NULL;
+}
+
+/** A reader waits for the uses of a buffer; other threads may submit more of them meanwhile. */
+static void readers_hold_up_nobody(void **state) {
+  (void)state;
+  blocks b;
+  pause_ p;
+  pthread_t thread;
+  void *failed;
+  open_blocks(&b);
+  begin_pause(&p);
+  reading r = {.buffer = open_buffer(&b)};
+  fill(&b, 0, r.buffer, 1);
+  assert_int_equal(pthread_create(&thread, NULL, read_buffer, &r), 0);
+  usleep(20000); /* the reader waits by now */
+  fill(&b, 1, r.buffer, 2);
+  assert_false(atomic_load(&r.is_done));
+  end_pause(&p);
+  assert_int_equal(pthread_join(thread, &failed), 0);
+  assert_null(failed);
+  buffer_release(r.buffer);
+  close_blocks(&b);
+}
+
 static void freed_blocks_are_reused_by_order(void **state) {
   (void)state;
   blocks b;
@@ -392,6 +429,7 @@ int main(void) {
                                      TEST(reading_tells_the_loss),
                                      TEST(loops_do_not_wait),
                                      TEST(plans_wait_for_states),
+                                     TEST(readers_hold_up_nobody),
                                      TEST(freed_blocks_are_reused_by_order),
                                      TEST(exposed_buffers_count_all_commands),
                                      TEST(blocks_of_the_cpu_wait_for_its_queues)};

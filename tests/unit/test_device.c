@@ -552,11 +552,11 @@ static void buffers_are_of_the_programs_device(void **state) {
   run_open(f, &here, "CPU", 10, 2);
   run_open(f, &beside, "CPU:1", 10, 2);
   run_open(&other, &elsewhere, "CPU", 10, 2);
-  assert_int_equal(program_execute(p, &beside.launch.launch, &why), TN_ERR_DEVICE);
+  assert_int_equal(program_execute(p, &beside.launch.launch, &why), TN_ERR_ARGUMENT);
   assert_string_equal(why.text, "kernel k runs on CPU:0, but buffer 0 is on CPU:1");
-  assert_int_equal(program_execute(p1, &here.launch.launch, &why), TN_ERR_DEVICE);
+  assert_int_equal(program_execute(p1, &here.launch.launch, &why), TN_ERR_ARGUMENT);
   assert_string_equal(why.text, "kernel k runs on CPU:1, but buffer 0 is on CPU:0");
-  assert_int_equal(program_execute(p, &elsewhere.launch.launch, &why), TN_ERR_DEVICE);
+  assert_int_equal(program_execute(p, &elsewhere.launch.launch, &why), TN_ERR_ARGUMENT);
   assert_string_equal(why.text,
                       "kernel k runs on CPU:0, but buffer 0 is on another registry's CPU:0");
   assert_int_equal(program_execute(p, &here.launch.launch, &why), TN_OK);
@@ -582,13 +582,19 @@ static void launches_are_checked(void **state) {
   l = r.launch.launch, l.n_values++;
   assert_int_equal(program_execute(p, &l, &why), TN_ERR_ARGUMENT);
   assert_string_equal(why.text, "kernel k expects 3 values, got 4");
+  l = r.launch.launch, l.buffers = NULL;
+  assert_int_equal(program_execute(p, &l, &why), TN_ERR_ARGUMENT);
+  assert_string_equal(why.text, "kernel k: the list of buffers is NULL");
+  l = r.launch.launch, l.values = NULL;
+  assert_int_equal(program_execute(p, &l, &why), TN_ERR_ARGUMENT);
+  assert_string_equal(why.text, "kernel k: the list of values is NULL");
   l = r.launch.launch;
   r.launch.values[SAMPLE_COUNT] = 0;
   assert_int_equal(program_execute(p, &l, &why), TN_ERR_ARGUMENT);
   assert_string_equal(why.text, "kernel k: variable core_count is 0, not between 1 and 4096");
   r.launch.values[SAMPLE_COUNT] = 2;
-  assert_int_equal(program_execute(p, &foreign.launch.launch, &why), TN_ERR_DEVICE);
-  assert_int_equal(program_execute(q, &r.launch.launch, &why), TN_ERR_DEVICE);
+  assert_int_equal(program_execute(p, &foreign.launch.launch, &why), TN_ERR_ARGUMENT);
+  assert_int_equal(program_execute(q, &r.launch.launch, &why), TN_ERR_ARGUMENT);
   l = r.launch.launch;
   tn_span nowhere[SAMPLE_BUFFERS] = {{0}};
   l.buffers = nowhere;

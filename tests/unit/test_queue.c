@@ -636,6 +636,45 @@ static void a_lost_device_stays_lost(void **state) {
   }
 }
 
+/** Commands that are refused fail what was submitted, and lose no device. */
+static void a_refused_command_loses_no_device(void **state) {
+  fixture *f = *state;
+  tn_open_desc desc = TN_OPEN_DESC_INIT;
+  desc.threads = 1; /* a context with devices of its own */
+  tn_context *other = tn_open(&desc);
+  tn_device *elsewhere;
+  tn_buffer *foreign;
+  tn_span far_away, here;
+  const float x = 1;
+  fine(f, tn_device_open(other, "CPU", &elsewhere, &f->failure));
+  fine(f, tn_buffer_open(elsewhere, sizeof x, &foreign, &f->failure));
+  fine(f, tn_buffer_span(foreign, &far_away, &f->failure));
+  for (int d = 0; d < 2; d++) {
+    tn_queue *q = new_queue(f, d, TN_QUEUE_COMPUTE);
+    tn_signal *s = new_signal(f, d);
+    tn_buffer *b = new_buffer(f, d, &x, 1);
+    fine(f, tn_buffer_span(b, &here, &f->failure));
+    const tn_span nowhere = {f->device[d], NULL, 0, sizeof x};
+    const tn_span *from[] = {&far_away, &nowhere};
+    for (int i = 0; i < 2; i++) {
+      tn_queue_copy(q, &here, from[i]);
+      submit(f, q);
+      assert_int_equal(tn_queue_finish(q, -1, &f->failure), TN_ERR_ARGUMENT);
+      assert_non_null(strstr(f->failure.text, i ? "has no memory" : "of different contexts"));
+      tn_queue_copy(q, &here, &here);
+      tn_queue_signal(q, s, (uint64_t)i + 1);
+      submit(f, q);
+      await(f, s, (uint64_t)i + 1);
+    }
+    assert_int_equal(tn_span_copy(&here, &nowhere, &f->failure), TN_ERR_ARGUMENT);
+    tn_buffer_release(b);
+    tn_signal_free(s);
+    tn_queue_free(q);
+  }
+  tn_buffer_release(foreign);
+  tn_close(other);
+}
+
 static void *free_queue(void *queue) {
   usleep(10000);
   tn_queue_free(queue);
@@ -735,7 +774,7 @@ static void bad_commands_are_told(void **state) {
   tn_queue_signal_at(q, s, NULL);
   assert_int_equal(tn_queue_submit(q, &f->failure), TN_ERR_ARGUMENT);
   tn_queue_exec(q, foreign, &launch);
-  assert_int_equal(tn_queue_record(q, &c, &f->failure), TN_ERR_DEVICE);
+  assert_int_equal(tn_queue_record(q, &c, &f->failure), TN_ERR_ARGUMENT);
   assert_null(c);
   tn_queue_copy(q, NULL, NULL);
   tn_queue_signal(q, s, 1);
@@ -746,7 +785,7 @@ static void bad_commands_are_told(void **state) {
   tn_queue *other = new_queue(f, REF, TN_QUEUE_COMPUTE);
   tn_queue_signal(other, s, 1);
   fine(f, tn_queue_record(other, &c, &f->failure));
-  assert_int_equal(tn_queue_replay(q, c, &f->failure), TN_ERR_DEVICE);
+  assert_int_equal(tn_queue_replay(q, c, &f->failure), TN_ERR_ARGUMENT);
   assert_string_equal(f->failure.text,
                       "commands for device REF:0 cannot be submitted to a queue of device CPU:0");
   fine(f, tn_queue_replay(other, c, &f->failure));
@@ -1119,6 +1158,7 @@ int main(void) {
                                      TEST(failures_spread_over_waits),
                                      TEST(programs_that_fail),
                                      TEST(a_lost_device_stays_lost),
+                                     TEST(a_refused_command_loses_no_device),
                                      TEST(freeing_a_queue_cancels),
                                      TEST(threads_start_when_needed),
                                      TEST(a_thread_that_does_not_start_fails_the_submission),

@@ -175,25 +175,32 @@ static tn_status alloc_block(tn_buffer *b, const tn_signal *timeline, diag *d) {
   return status;
 }
 
-static tn_status get_span(tn_buffer *b, const tn_signal *timeline, bool waits, tn_span *span,
-                          diag *d) {
+tn_status buffer_span_on(tn_buffer *b, const tn_signal *timeline, tn_span *span, diag *d) {
   tn_buffer *base = base_of(b);
   tn_status status = TN_OK;
   *span = (tn_span){.device = b->device, .offset = b->offset, .bytes = b->bytes};
   mutex_lock(&base->lock);
   if (!base->imported && !base->block) status = alloc_block(base, timeline, d);
   if (!status) span->memory = base->imported ? base->imported : base->block->memory;
-  if (!status && waits && base->uses.n) status = timeline_points_wait(&base->uses, -1, d);
   mutex_unlock(&base->lock);
   return status;
 }
 
-tn_status buffer_span(tn_buffer *b, tn_span *span, diag *d) {
-  return get_span(b, NULL, true, span, d);
+/** Waits for the uses so far, without the lock: other threads may add theirs meanwhile. */
+static tn_status await_uses(tn_buffer *b, diag *d) {
+  timeline_points uses = {0};
+  mutex_lock(&b->lock);
+  bool is_copied = timeline_points_copy(&uses, &b->uses, b->device->mem);
+  mutex_unlock(&b->lock);
+  tn_status status = is_copied ? timeline_points_wait(&uses, -1, d)
+                               : diag_set(d, TN_ERR_MEMORY, "out of memory");
+  timeline_points_clear(&uses, b->device->mem);
+  return status;
 }
 
-tn_status buffer_span_on(tn_buffer *b, const tn_signal *timeline, tn_span *span, diag *d) {
-  return get_span(b, timeline, false, span, d);
+tn_status buffer_span(tn_buffer *b, tn_span *span, diag *d) {
+  tn_status status = buffer_span_on(b, NULL, span, d);
+  return status ? status : await_uses(base_of(b), d);
 }
 
 /* Uses. */

@@ -79,8 +79,10 @@ tn_status span_read(const tn_span *slot, dtype held, dtype to, void *data, size_
 /* Copies. */
 
 tn_status span_check_copy(const tn_span *to, const tn_span *from, diag *d) {
+  if (to->bytes && !(to->memory && from->memory))
+    return diag_set(d, TN_ERR_ARGUMENT, "a span to copy has no memory");
   if (to->device->registry != from->device->registry)
-    return diag_set(d, TN_ERR_DEVICE, "devices %s and %s are of different contexts",
+    return diag_set(d, TN_ERR_ARGUMENT, "devices %s and %s are of different contexts",
                     from->device->name, to->device->name);
   if (to->bytes == from->bytes) return TN_OK;
   return diag_set(d, TN_ERR_ARGUMENT, "a copy of %llu bytes does not match the span of %llu bytes",

@@ -25,7 +25,7 @@ static tn_status check_buffers(const tn_program *p, const tn_launch *l, tn_failu
     if (!b->device || !b->memory)
       return tn_fail(f, TN_ERR_ARGUMENT, "kernel %s: buffer %zu is NULL", p->name, i);
     if (b->device != p->device)
-      return tn_fail(f, TN_ERR_DEVICE, "kernel %s runs on %s, but buffer %zu is on %s%s", p->name,
+      return tn_fail(f, TN_ERR_ARGUMENT, "kernel %s runs on %s, but buffer %zu is on %s%s", p->name,
                      p->device->name, i,
                      b->device->registry == p->device->registry ? "" : "another registry's ",
                      b->device->name);
@@ -41,6 +41,9 @@ static tn_status check_launch(const tn_program *p, const tn_launch *l, tn_failur
   if (l->n_values != p->facts.n_values)
     return tn_fail(f, TN_ERR_ARGUMENT, "kernel %s expects %zu values, got %zu", p->name,
                    p->facts.n_values, l->n_values);
+  if ((wanted && !l->buffers) || (l->n_values && !l->values))
+    return tn_fail(f, TN_ERR_ARGUMENT, "kernel %s: the list of %s is NULL", p->name,
+                   wanted && !l->buffers ? "buffers" : "values");
   return check_buffers(p, l, f);
 }
 

@@ -33,8 +33,8 @@ static inline tn_program *program_retain(tn_program *p) {
 void program_release(tn_program *p);
 
 /** Checks a launch, and computes the work that it is. TN_ERR_ARGUMENT if the number of buffers or
-    values differs from the program's, or as launch_grid_eval says; TN_ERR_DEVICE for a buffer of
-    another device. Allocates nothing. */
+    values differs from the program's, for a buffer of another device, or as launch_grid_eval says.
+    Allocates nothing. */
 tn_status program_prepare(const tn_program *p, const tn_launch *launch, tn_work *work,
                           tn_failure *failure);
 

@@ -58,7 +58,7 @@ static void add_signal(tn_commands *c, command_kind kind, tn_signal *s, uint64_t
   if (!s)
     note_failure(c, TN_ERR_ARGUMENT, "a signal command has no signal or value");
   else if (s->device->registry != c->device->registry)
-    tn_fail(c->failure.status ? NULL : &c->failure, TN_ERR_DEVICE,
+    tn_fail(c->failure.status ? NULL : &c->failure, TN_ERR_ARGUMENT,
             "a signal of device %s of another context, which has devices of its own, is no signal "
             "for device %s",
             s->device->name, c->device->name);
@@ -86,7 +86,7 @@ void command_list_exec(tn_commands *c, tn_program *p, const tn_launch *launch) {
   if (!p || !launch)
     note_failure(c, TN_ERR_ARGUMENT, "a launch command has no program or launch");
   else if (p->device != c->device)
-    note_failure(c, TN_ERR_DEVICE,
+    note_failure(c, TN_ERR_ARGUMENT,
                  "the program was compiled for another device than that of the queue");
   else
     add_command(c, (command){.kind = COMMAND_EXEC, .program = p, .launch = launch});
@@ -103,7 +103,7 @@ void command_list_fill(tn_commands *c, const tn_span *to, uint8_t byte) {
   if (!to || !to->memory)
     note_failure(c, TN_ERR_ARGUMENT, "a fill command has no span");
   else if (to->device != c->device)
-    note_failure(c, TN_ERR_DEVICE, "the span to fill is of another device than the queue");
+    note_failure(c, TN_ERR_ARGUMENT, "the span to fill is of another device than the queue");
   else
     add_command(c, (command){.kind = COMMAND_FILL, .to = to, .fill = byte});
 }

@@ -37,12 +37,14 @@ static bool has_signal_from(const submission *s, size_t from) {
   return false;
 }
 
-/** Fails a list from a command on. */
+/** Fails a list from a command on; the loss of the device is kept after an earlier failure too. */
 static void fail_from(tn_queue *q, submission *s, size_t from, const tn_failure *f, bool is_lost) {
-  if (s->failed_from <= from) return;
-  s->failed_from = from;
-  s->why = *f;
-  if (is_lost || !has_signal_from(s, from)) queue_keep_failure(q, f, is_lost);
+  bool is_first = from < s->failed_from;
+  if (is_first) {
+    s->failed_from = from;
+    s->why = *f;
+  }
+  if (is_lost || (is_first && !has_signal_from(s, from))) queue_keep_failure(q, f, is_lost);
 }
 
 /* Handing over. Under `handing`. */
@@ -231,12 +233,8 @@ static outcome hand_over_list(handing *h) {
     fail_from(h->q, s, s->next_command, &f, f.status == TN_ERR_DEVICE && c->kind != COMMAND_WAIT);
     if (c->kind == COMMAND_SIGNAL) add_end(s, NULL);
   }
-  if (stop == HANDED_OVER) {
-    end_list(h);
-    return HANDED_OVER;
-  }
-  if (flush_works(h, &f)) fail_from(h->q, s, s->next_command, &f, f.status == TN_ERR_DEVICE);
-  return stop;
+  if (stop == HANDED_OVER) end_list(h);
+  return stop; /* what is held or blocked has flushed its works */
 }
 
 void queue_hand_over(tn_queue *q) {

@@ -355,7 +355,7 @@ static void put_submission(tn_queue *q, submission *s, bool is_filled) {
 static tn_status check_list(const tn_queue *q, const tn_commands *c, diag *d) {
   if (command_list_status(c, d) != TN_OK) return d->status;
   if (c->device == q->device) return TN_OK;
-  return diag_set(d, TN_ERR_DEVICE,
+  return diag_set(d, TN_ERR_ARGUMENT,
                   "commands for device %s cannot be submitted to a queue of device %s",
                   c->device->name, q->device->name);
 }

@@ -75,13 +75,17 @@ const char *work_graph_why(work_graph *g) {
 
 /* Works. */
 
+static bool are_same_bytes(const void *a, const void *b, size_t n) {
+  return !n || !memcmp(a, b, n);
+}
+
+/** True if two works of one program are launched alike. */
 static bool is_same(const tn_work *a, const tn_work *b) {
-  return !memcmp(a->global, b->global, sizeof a->global) &&
-         !memcmp(a->local, b->local, sizeof a->local) &&
-         !memcmp(a->launch->buffers, b->launch->buffers,
-                 a->launch->n_buffers * sizeof *a->launch->buffers) &&
-         !memcmp(a->launch->values, b->launch->values,
-                 a->launch->n_values * sizeof *a->launch->values);
+  const tn_launch *x = a->launch, *y = b->launch;
+  return are_same_bytes(a->global, b->global, sizeof a->global) &&
+         are_same_bytes(a->local, b->local, sizeof a->local) &&
+         are_same_bytes(x->buffers, y->buffers, x->n_buffers * sizeof *x->buffers) &&
+         are_same_bytes(x->values, y->values, x->n_values * sizeof *x->values);
 }
 
 static void keep_work(kept_work *k, const tn_work *w) {

@@ -137,17 +137,21 @@ void *registry_service_state(registry *r, const registry_service *s) {
 static bool is_complete_pair(const tn_pair *p) {
   const tn_renderer *r = p->renderer;
   const tn_compiler *c = p->compiler;
-  return r && r->size && r->name && r->describe && r->render && c && c->size && c->name && c->key &&
-         c->compile;
+  return r && r->size == sizeof *r && r->name && r->describe && r->render && c &&
+         c->size == sizeof *c && c->name && c->key && c->compile;
 }
 
 static bool is_complete_stream(const tn_stream_functions *s) {
-  return s->size && s->open && s->free && s->enqueue && s->mark && s->await && s->sync && s->time &&
-         s->mark_free;
+  return s->size == sizeof *s && s->open && s->free && s->enqueue && s->mark && s->await &&
+         s->sync && s->time && s->mark_free;
 }
 
 static bool is_complete_graph(const tn_graph_functions *g) {
-  return g->size && g->make && g->set && g->run && g->free;
+  return g->size == sizeof *g && g->make && g->set && g->run && g->free;
+}
+
+static bool is_complete_library(const tn_product_library *l) {
+  return l->size == sizeof *l && l->name && l->open;
 }
 
 /** The first fault of a backend's table of functions; NULL if it is complete. */
@@ -163,6 +167,8 @@ static const char *find_fault(const tn_backend *b) {
     if (!is_complete_pair(&b->pairs[i])) return "a renderer or compiler is incomplete";
   if (!b->streams && !b->execute) return "execute or streams is missing";
   if (b->streams && !is_complete_stream(b->streams)) return "the stream functions are incomplete";
+  if (b->products && !is_complete_library(b->products))
+    return "the library of products is incomplete";
   if (b->graphs && !b->streams) return "there are graphs without streams";
   return !b->graphs || is_complete_graph(b->graphs) ? NULL : "the graph functions are incomplete";
 }

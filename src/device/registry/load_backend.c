@@ -25,7 +25,7 @@ tn_status load_backend(const char *path, const tn_backend **backend, diag *d) {
     return diag_set(d, TN_ERR_DEVICE, "backend %s: it has no function " TN_BACKEND_ENTRY, path);
   }
   *backend = entry.call();
-  return *backend
-             ? TN_OK
-             : diag_set(d, TN_ERR_DEVICE, "backend %s: " TN_BACKEND_ENTRY " returns NULL", path);
+  if (*backend) return TN_OK;
+  dlclose(object);
+  return diag_set(d, TN_ERR_DEVICE, "backend %s: " TN_BACKEND_ENTRY " returns NULL", path);
 }

@@ -56,6 +56,18 @@ tn_status timeline_points_wait(const timeline_points *p, int64_t deadline, diag 
   return status;
 }
 
+bool timeline_points_copy(timeline_points *to, const timeline_points *p, const mem *m) {
+  if (!p->n) return true;
+  to->at = mem_alloc(m, p->n * sizeof *to->at);
+  if (!to->at) return false;
+  to->n = to->cap = p->n;
+  for (size_t i = 0; i < p->n; i++) {
+    to->at[i] = p->at[i];
+    signal_retain(to->at[i].timeline);
+  }
+  return true;
+}
+
 void timeline_points_pass(timeline_points *p, const tn_signal *timeline) {
   for (size_t i = 0; i < p->n; i++) p->at[i].is_past |= p->at[i].timeline == timeline;
 }

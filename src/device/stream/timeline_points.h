@@ -27,6 +27,9 @@ bool timeline_points_are_reached(const timeline_points *p, const tn_signal *time
     failure, which may be TN_ERR_TIMEOUT. */
 tn_status timeline_points_wait(const timeline_points *p, int64_t deadline, diag *d);
 
+/** Copies the points to an empty list; false without memory. */
+bool timeline_points_copy(timeline_points *to, const timeline_points *p, const mem *m);
+
 /** Has the failure of a timeline's point matter to nobody. */
 void timeline_points_pass(timeline_points *p, const tn_signal *timeline);
 

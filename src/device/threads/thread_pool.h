@@ -1,6 +1,7 @@
 /* A thread pool for parallel loops: a job is a task with an index, and is split among the caller
    and the pool's threads. The pool has threads of its own, or calls workers that the library's
-   caller lends. Any thread may start jobs, tasks too; jobs share the threads. */
+   caller lends. Any thread may start jobs, which share the threads; so may tasks, unless workers
+   are lent: they take one job at a time, and the task's would wait for its own. */
 #ifndef TENON_DEVICE_THREADS_THREAD_POOL_H
 #define TENON_DEVICE_THREADS_THREAD_POOL_H
 

@@ -58,7 +58,7 @@ static tn_status check(int error, const char *doing, diag *d) {
   int length = 0;
   if (!error) return TN_OK;
   mpi_process.api.Error_string(error, text, &length);
-  return diag_set(d, TN_ERR_DEVICE, "MPI cannot %s: %s", doing, text);
+  return diag_set(d, TN_ERR_IO, "MPI cannot %s: %s", doing, text);
 }
 
 /** Starts MPI unless the program has. */

@@ -26,8 +26,8 @@ static tn_status check(const nccl_group *g, nccl_result r, const char *doing, di
   if (r == NCCL_SUCCESS || r == NCCL_IN_PROGRESS) return TN_OK;
   const char *text = g->api.GetErrorString(r), *last = g->api.GetLastError(g->communicator);
   if (!last) last = "";
-  return diag_set(d, TN_ERR_DEVICE, "NCCL cannot %s on %s: %s (%.100s)%s%.200s", doing,
-                  g->owner->name, nccl_result_name(r), text ? text : "", *last ? ": " : "", last);
+  return diag_set(d, TN_ERR_IO, "NCCL cannot %s on %s: %s (%.100s)%s%.200s", doing, g->owner->name,
+                  nccl_result_name(r), text ? text : "", *last ? ": " : "", last);
 }
 
 /** Makes the device the calling thread's, until cuda_leave. */
