@@ -5,7 +5,9 @@ if(TENON_COMMAND)
   file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS src/cli/*.c)
   if(cli_sources)
     add_executable(tenon_command ${cli_sources})
-    set_target_properties(tenon_command PROPERTIES OUTPUT_NAME tenon)
+    # Exports the public functions, which backends that it loads call.
+    set_target_properties(tenon_command PROPERTIES
+      OUTPUT_NAME tenon ENABLE_EXPORTS ON C_VISIBILITY_PRESET hidden)
     # Links a separate copy of the base layer, and only public functions of the library: the static
     # library has no other global names.
     target_sources(tenon_command PRIVATE $<TARGET_OBJECTS:tenon_base>)

@@ -84,7 +84,8 @@ typedef struct tn_device_info {
   const char *about;  /**< description for people: model, features */
   const char *absent; /**< why it cannot be used; NULL: it can */
   const char *pairs;  /**< its usable pairs of renderer and compiler, the default first, each as in
-                         tn_open_desc, separated by spaces */
+                         tn_open_desc, separated by spaces; "" with `absent` NULL: it has no
+                         compiler, but runs kernels of the cache */
   uint64_t bytes;     /**< size of its memory; 0: unknown */
   const char *absent_pairs; /**< its other pairs, one a line, each followed by ": " and the reason
                                why it cannot be used; "": none */

@@ -85,10 +85,11 @@ static void *open_compiler(const compiler_identity_request *q) {
   diag *d = q->arena->diag;
   if (device_target_open_compiler(q->target, &compiler, d)) {
     if (q->target->stated_identity)
-      diag_prefix(d, "the cache does not hold all kernels of this, or holds them with tuned "
-                     "schedules, whose file is to be shipped too (TENON_TUNED): export one after "
-                     "running it (tenon cache --export) with TENON_TUNED=off, or install a "
-                     "compiler");
+      diag_prefix(d,
+                  "the cache lacks a kernel, as of other sizes than those that ran before it was "
+                  "exported, or has it with a tuned schedule, whose file (TENON_TUNED) is to be "
+                  "shipped too: run this once where a compiler is, with TENON_TUNED=off, and "
+                  "export the cache again (tenon cache --export), or install a compiler");
     diag_rethrow(d);
   }
   return compiler;

@@ -528,11 +528,15 @@ class Cache(Case):
         self.assertIn(f"file     {frozen}\nentries  {told['entries']}, {told['plans']} of",
                       tenon("cache", "--import", frozen, env=self.without_compiler()).stdout)
         self.assertEqual(self.run_layers(self.without_compiler()), 0)
+        told = json.loads(tenon("devices", "--json", env=self.without_compiler()).stdout)["devices"][0]
+        self.assertEqual((told["absent"], told["pairs"]), (None, ""))
+        self.assertIn("kernels: those of the cache alone; new ones need a compiler",
+                      tenon("devices", env=self.without_compiler()).stdout)
         said = tenon("bench", "add:8x8", env=self.without_compiler(), status=1).stderr
-        self.assertIn("the cache does not hold all kernels of this, or holds them with tuned schedules, "
-                      "whose file is to be shipped too (TENON_TUNED): export one after running it (tenon "
-                      "cache --export) with TENON_TUNED=off, or install a compiler: no C compiler found",
-                      said)
+        self.assertIn("the cache lacks a kernel, as of other sizes than those that ran before it was exported, "
+                      "or has it with a tuned schedule, whose file (TENON_TUNED) is to be shipped too: run "
+                      "this once where a compiler is, with TENON_TUNED=off, and export the cache again "
+                      "(tenon cache --export), or install a compiler: no C compiler found", said)
         self.assertEqual(said.count("\n"), 1)
 
     def test_tuned_schedules_are_told_at_an_export(self):
@@ -675,6 +679,11 @@ class Devices(Case):
         self.assertIn({"name": "REF:0", "pairs": "ir/ref", "absent_pairs": []},
                       [{k: d[k] for k in ("name", "pairs", "absent_pairs")}
                        for d in told["devices"]])
+        # One that is linked to nothing gets the functions of the command.
+        alone, root = self.file("alone.so"), pathlib.Path(__file__).resolve().parents[2]
+        subprocess.run(["cc", "-shared", "-fPIC", "-D_POSIX_C_SOURCE=200809L", f"-I{root / 'include'}", "-o", alone,
+                        root / "tests/backend/ref.c", root / "tests/backend/plugin.c"], check=True)
+        self.assertIn("on REF:1", tenon(*work, "--backend", alone).stdout)
         for path in ("/nowhere/backend.so", "backend.so", other):
             self.assertIn(str(path), tenon("devices", "--backend", path, status=1).stderr)
         library = next(TENON.parent.glob("libtenon.so*"))

@@ -21,7 +21,10 @@ static void print_device(command *c, const tn_device_info *d) {
   arena *a = &c->arena;
   printf("%-10s %s\n", d->name, *d->about ? text_escape(a, d->about) : d->absent ? "absent" : "");
   if (d->absent) printf("%-10s cannot be used: %s\n", "", text_escape(a, d->absent));
-  if (*d->pairs) printf("%-10s pairs: %s\n", "", d->pairs);
+  if (*d->pairs)
+    printf("%-10s pairs: %s\n", "", d->pairs);
+  else if (!d->absent)
+    printf("%-10s kernels: those of the cache alone; new ones need a compiler\n", "");
   for (const char *line = d->absent ? "" : d->absent_pairs; *line;) {
     size_t n = strcspn(line, "\n");
     printf("%-10s no %s\n", "", text_escape(a, arena_printf(a, "%.*s", (int)n, line)));
@@ -61,7 +64,8 @@ static void print_compilers(command *c) {
   for (; tn_compiler_get(c->context, i, &k) == TN_OK; i++)
     printf("%-10s %s (%s)%s\n", i ? "" : "compilers", text_escape(a, k.path),
            text_escape(a, k.version), k.used ? ", used" : "");
-  if (!i) puts("compilers  none found; install gcc or clang, or LLVM (scripts/setup.sh --llvm)");
+  if (!i)
+    puts("compilers  none found; new kernels need gcc or clang, or LLVM (scripts/setup.sh --llvm)");
 }
 
 static void print_text(command *c, const tn_processor_info *p) {

@@ -192,8 +192,8 @@ static tn_status await_uses(tn_buffer *b, diag *d) {
   mutex_lock(&b->lock);
   bool is_copied = timeline_points_copy(&uses, &b->uses, b->device->mem);
   mutex_unlock(&b->lock);
-  tn_status status = is_copied ? timeline_points_wait(&uses, -1, d)
-                               : diag_set(d, TN_ERR_MEMORY, "out of memory");
+  tn_status status =
+      is_copied ? timeline_points_wait(&uses, -1, d) : diag_set(d, TN_ERR_MEMORY, "out of memory");
   timeline_points_clear(&uses, b->device->mem);
   return status;
 }

@@ -3,6 +3,7 @@
 #include "device/registry/device_registry.h"
 #include "device/registry/load_backend.h"
 
+#include "tensor/api/to_device.h"
 #include "tensor/context/context.h"
 #include "tensor/context/descriptor.h"
 
@@ -33,6 +34,18 @@ static tn_status describe_device(tn_context *c, const device_id *id,
   return TN_OK;
 }
 
+/** True if a device without a compiler has kernels in the cache, which run. */
+static bool runs_cached_kernels(tn_context *c, const device_description *k) {
+  tn_device *device;
+  const device_target *target;
+  if (!k->absent || !*k->absent_pairs || !c->device)
+    return false; /* it has one, or does not open */
+  bool is_open = registry_open_device(c->registry, k->name, &device, &c->diag) == TN_OK &&
+                 context_choose_target(c, device, &target) == TN_OK;
+  diag_clear(&c->diag);
+  return is_open && target->stated_identity;
+}
+
 static const char *queues_of(const tn_backend *b) {
   return b->streams ? "the device" : "threads of this process";
 }
@@ -61,7 +74,7 @@ tn_status tn_device_get(tn_context *c, size_t i, tn_device_info *info) {
       const tn_device_info found = {.size = sizeof found,
                                     .name = k->name,
                                     .about = k->about,
-                                    .absent = k->absent,
+                                    .absent = runs_cached_kernels(c, k) ? NULL : k->absent,
                                     .pairs = k->pairs,
                                     .bytes = k->bytes,
                                     .absent_pairs = k->absent_pairs,

@@ -1,6 +1,8 @@
 /* Tensors on several devices: tn_to and tn_device_of. The context numbers devices in the order in
    which they are named, its own first; a device is opened, and its target chosen, when first
    named. */
+#include "tensor/api/to_device.h"
+
 #include "compile/target_rows.h"
 #include "tensor/context/call.h"
 #include "tensor/ops/op_call.h"
@@ -9,18 +11,21 @@
 
 #include <tenon/device.h>
 
-/** Adds a device to those of the context. Targets of one backend follow the context's options. */
-static void add_device(tn_context *c, tn_device *device) {
-  context_devices *known = &c->devices;
-  size_t n = atomic_load(&known->n_targets);
+tn_status context_choose_target(tn_context *c, tn_device *device, const device_target **target) {
   bool is_alike = device->backend == c->device->backend;
   const device_target_desc desc = {.pair = is_alike ? c->options.pair : NULL,
                                    .limit = is_alike ? c->options.cpu : NULL,
                                    .compiler = c->options.compiler_name};
+  return target_rows_choose(device, &desc, c->disk, target, &c->diag);
+}
+
+/** Adds a device to those of the context. */
+static void add_device(tn_context *c, tn_device *device) {
+  context_devices *known = &c->devices;
+  size_t n = atomic_load(&known->n_targets);
   if (n == sizeof known->targets / sizeof *known->targets)
     diag_raise(&c->diag, TN_ERR_UNSUPPORTED, "a context has at most %d devices", IR_MAX_DEVICES);
-  if (target_rows_choose(device, &desc, c->disk, &known->targets[n], &c->diag) != TN_OK)
-    diag_rethrow(&c->diag);
+  if (context_choose_target(c, device, &known->targets[n]) != TN_OK) diag_rethrow(&c->diag);
   atomic_store(&known->n_targets, n + 1);
 }
 
