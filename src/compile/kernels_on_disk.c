@@ -18,9 +18,9 @@ static bool is_of_machine(tn_status status) {
   return status == TN_ERR_MEMORY || status == TN_ERR_DEVICE;
 }
 
-/** Loads a record's code, which is then own.module. False if the code cannot be loaded, lacks one of
-    the functions of its `n` kernels, or exceeds the target's scratch memory. Where the machine fails
-    the record is kept, and loading the programs reports it: then the module may be NULL. */
+/** Loads a record's code, which is then own.module. False if the code cannot be loaded, lacks one
+   of the functions of its `n` kernels, or exceeds the target's scratch memory. Where the machine
+   fails the record is kept, and loading the programs reports it: then the module may be NULL. */
 static bool load_record(compilation *c, const code_record *p, size_t n) {
   tn_device *v = c->target->device;
   const tn_backend *b = v->backend;
