@@ -252,18 +252,23 @@ static tn_status run_steps(execution *e, const command_section *section, diag *d
 
 /* Uses of memory, by queues with a stream. */
 
-static void add_wait(void *list, tn_signal *timeline, uint64_t value) {
-  command_list_wait(list, timeline, value);
-}
-
+/** The waits of a run for other queues. */
 typedef struct use_waits {
-  const tn_signal *own;
-  tn_commands *list;
+  execution *e;
+  tn_commands *list; /* NULL: there is none yet */
+  bool lacks_memory;
 } use_waits;
+
+static void add_wait(void *user, tn_signal *timeline, uint64_t value) {
+  use_waits *w = user;
+  if (!w->list) w->list = command_list_open(executable_first_device(w->e->p));
+  if (w->list) command_list_wait(w->list, timeline, value);
+  w->lacks_memory |= !w->list;
+}
 
 static void add_waits_of_buffer(void *user, tn_buffer *b) {
   const use_waits *w = user;
-  buffer_for_waits(b, w->own, add_wait, w->list);
+  buffer_for_waits(b, queue_timeline(w->e->queue), add_wait, user);
 }
 
 static void note_use_of_buffer(void *user, tn_buffer *b) {
@@ -287,10 +292,14 @@ static tn_status end_list(execution *e, tn_commands *list, diag *d) {
 
 /** Has the queue wait until other queues are done with the buffers of the run. */
 static tn_status await_other_uses(execution *e, diag *d) {
-  use_waits w = {queue_timeline(e->queue), command_list_open(executable_first_device(e->p))};
-  if (!w.list) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  use_waits w = {.e = e};
   execution_for_buffers(e, add_waits_of_buffer, &w);
-  if (w.list->n) begin_list(e);
+  if (w.lacks_memory) {
+    command_list_release(w.list);
+    return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  }
+  if (!w.list) return TN_OK;
+  begin_list(e);
   return end_list(e, w.list, d);
 }
 
