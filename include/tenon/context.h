@@ -79,7 +79,7 @@ typedef struct tn_logger {
   void (*destroy)(void *user);
 } tn_logger;
 
-/** The observer of compilation, and of loops that the host runs, which may cancel them. */
+/** The observer of compilation and of loops, which may cancel them. */
 typedef struct tn_progress {
   /** `done` of `total` units of `what` are finished. "schedules": those of kernels, compared before
       the kernels of a plan or of its weights are compiled; nobody knows how many there will be, so
@@ -89,10 +89,12 @@ typedef struct tn_progress {
      model's weights come first, and `total` grows once those of its runs are known. The C compilers
      run in parallel after the last kernel's code was generated and cannot be cancelled. Kernels
      found in a cache count too. A plan found on disk calls once, with `total` done; a graph whose
-     plan the context holds does not call. "steps": those that a run has taken of a loop of a model
-     that the host runs (docs/onnx.md), before each, on the thread of the run; `total` is its trip
-     count, 0 where it has none. Returning false cancels the work, which then returns
-     TN_ERR_CANCELLED. */
+     plan the context holds does not call. "steps": those that a run has taken of a loop, on the
+     thread of the run. Of a loop of a plan (tn_scan), called between its steps, at most once in
+     10 ms, by a run or a realisation; `total` is the number of steps, 0 where `until` may end it
+     before. Of a loop of a model that the host runs (docs/onnx.md), before each; `total` is its
+     trip count, 0 where it has none. Returning false cancels the work, which then returns
+     TN_ERR_CANCELLED and has changed no state. */
   bool (*step)(void *user, const char *what, uint64_t done, uint64_t total);
   void *user;
   void (*destroy)(void *user);

@@ -57,11 +57,19 @@ void thread_join(thread t) { pthread_join(t, NULL); }
 
 uint64_t thread_number(void) { return (uint64_t)gettid(); }
 
-int64_t clock_now_ns(void) {
+static int64_t read_clock(clockid_t clock) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(clock, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
+
+int64_t clock_now_ns(void) { return read_clock(CLOCK_MONOTONIC); }
+
+#ifdef CLOCK_MONOTONIC_COARSE
+int64_t clock_last_tick_ns(void) { return read_clock(CLOCK_MONOTONIC_COARSE); }
+#else
+int64_t clock_last_tick_ns(void) { return clock_now_ns(); }
+#endif
 
 bool thread_poll(int64_t *pause_ns, int64_t deadline) {
   enum { LEAST_NS = 1000, MOST_NS = 256 * LEAST_NS };

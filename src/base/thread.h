@@ -38,6 +38,9 @@ uint64_t thread_number(void);
 /** Returns CLOCK_MONOTONIC in nanoseconds. */
 int64_t clock_now_ns(void);
 
+/** Returns the same clock at its last tick, some milliseconds ago, in a third of the time. */
+int64_t clock_last_tick_ns(void);
+
 /** Pauses in each turn of a loop that asks for something until a deadline (clock_now_ns()): at
    first 1 µs (*pause_ns 0), then twice as long each time up to a quarter of a millisecond. False
    without a pause once the deadline is over. */

@@ -443,6 +443,25 @@ static tn_status copy_last_states(execution *e, const command_section *loop, int
   return s;
 }
 
+/** Asks the caller, when that is due, whether a loop goes on. */
+static tn_status check_goes_on(execution *e, size_t step, int64_t trips, diag *d) {
+  enum { BETWEEN_NS = 10 * 1000 * 1000 };
+  bool may_end_early = e->p->steps[step].until != SIZE_MAX;
+  const tn_progress *p = e->trips.progress;
+  int64_t now = p ? clock_last_tick_ns() : 0;
+  if (!p || now < e->trips.due) return TN_OK;
+  e->trips.due = now + BETWEEN_NS;
+  mutex_lock(e->trips.lock);
+  bool goes_on =
+      p->step(p->user, "steps", (uint64_t)e->trip[step], may_end_early ? 0 : (uint64_t)trips);
+  mutex_unlock(e->trips.lock);
+  if (goes_on) return TN_OK;
+  tn_status s = execution_is_handed_over(e) ? await_sections(e, TN_OK, d) : TN_OK;
+  if (s != TN_OK) return s;
+  return diag_set(d, TN_ERR_CANCELLED, "%s was cancelled after %lld steps of a loop", e->p->name,
+                  (long long)e->trip[step]);
+}
+
 /** Ends a trip at section *at: moves *at back for the next trip, or ends the loop. */
 static tn_status end_trip(execution *e, size_t *at, diag *d) {
   size_t begin = e->sections[*at].other_end;
@@ -456,8 +475,10 @@ static tn_status end_trip(execution *e, size_t *at, diag *d) {
     s = read_until(e, loop->step, last, &ends, d);
     if (s == TN_OK && ends) s = copy_last_states(e, loop, trip, d);
   }
+  bool goes_on = trip + 1 < trips && !ends;
+  if (s == TN_OK && goes_on) s = check_goes_on(e, loop->step, trips, d);
   if (s != TN_OK) return s;
-  if (trip + 1 < trips && !ends) {
+  if (goes_on) {
     begin_trip(e, loop);
     *at = begin;
   } else {
@@ -590,6 +611,10 @@ tn_status execution_set_tracer(execution *e, const tn_tracer *tracer, mutex *tra
   e->tracer = tracer && tracer->span ? tracer : NULL;
   e->tracing = tracing;
   return e->tracer ? execution_set_profiling(e, true, d) : TN_OK;
+}
+
+void execution_set_progress(execution *e, const tn_progress *progress, mutex *reporting) {
+  e->trips = (trip_reports){progress && progress->step ? progress : NULL, reporting, 0};
 }
 
 bool execution_kernels_at(const execution *e, size_t i, execution_kernels *out) {

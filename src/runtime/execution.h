@@ -89,6 +89,12 @@ tn_status execution_set_profiling(execution *e, bool on, diag *d);
     both live as long as the execution. To be set before the first run. */
 tn_status execution_set_tracer(execution *e, const tn_tracer *tracer, mutex *tracing, diag *d);
 
+/** Has runs ask a callback between trips of loops, at most once in 10 ms, whether they go on: it
+    gets "steps", the trips of the loop so far and their number (0: a state may end the loop). If it
+    returns false the run ends with TN_ERR_CANCELLED. Calls hold a lock; callback and lock live as
+    long as the execution. Without `step` nothing is called. To be set before the first run. */
+void execution_set_progress(execution *e, const tn_progress *progress, mutex *reporting);
+
 /** The slot of a watched node. */
 typedef struct execution_slot {
   bool has_buffer, is_overwritten; /* as in schedule_slot */

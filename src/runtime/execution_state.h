@@ -84,6 +84,13 @@ typedef struct late_outputs {
   void *user;
 } late_outputs;
 
+/** The callback that is asked between trips of loops whether the run goes on. */
+typedef struct trip_reports {
+  const tn_progress *progress; /* NULL: nobody is asked */
+  mutex *lock;                 /* held while it is called */
+  int64_t due;                 /* when it is called next, by clock_last_tick_ns() */
+} trip_reports;
+
 /** A queue of a plan with several: runs are done when they return. */
 typedef struct execution_queue {
   tn_queue *queue;
@@ -120,6 +127,7 @@ struct execution {
   run_profile profile;
   const tn_tracer *tracer; /* NULL: runs are not traced; else they are profiled */
   mutex *tracing;          /* held while the tracer is called */
+  trip_reports trips;
   step_reuse reuse;
   execution_queue *queues; /* NULL: the plan has one, which is `queue` */
   size_t refused_graphs;   /* of its devices, at the last look at which none was left to tell */

@@ -159,7 +159,11 @@ static tn_status keep_entry(const loop_run *r, size_t i) {
 static tn_status check_goes_on(const loop_run *r) {
   const tn_progress *p = &r->l->context->progress;
   uint64_t total = r->most == INT64_MAX ? 0 : (uint64_t)r->most;
-  if (!p->step || p->step(p->user, "steps", (uint64_t)r->trip, total)) return TN_OK;
+  if (!p->step) return TN_OK;
+  mutex_lock(&r->l->context->reports.lock);
+  bool goes_on = p->step(p->user, "steps", (uint64_t)r->trip, total);
+  mutex_unlock(&r->l->context->reports.lock);
+  if (goes_on) return TN_OK;
   return tn_fail(r->failure, TN_ERR_CANCELLED, "cancelled after %lld steps", (long long)r->trip);
 }
 

@@ -122,6 +122,7 @@ tn_status computation_open(computation *k) {
   context_reports *reports = &k->c->reports;
   if (s == TN_OK)
     s = execution_set_tracer(k->execution, &reports->tracer, &reports->lock, &k->c->diag);
+  if (s == TN_OK) execution_set_progress(k->execution, &k->c->progress, &reports->lock);
   if (s == TN_OK) s = place_inputs(k);
   if (s == TN_OK) s = set_scalars(k);
   for (size_t i = 0; i < k->results.n && s == TN_OK; i++) s = place_result(k, i);

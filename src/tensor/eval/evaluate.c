@@ -366,7 +366,7 @@ evaluation_outcome evaluate(tn_context *c, evaluation_request requests[], size_t
   if (s == TN_OK) s = evaluated_items_open(&v.items, v.slots.at, v.slots.n);
   if (s == TN_OK) s = diag_catch(&c->diag, prepare_evaluation, &v);
   if (s == TN_OK) s = computation_open(&v.computation);
-  bool is_cancelled = s == TN_ERR_CANCELLED, holds_turns = s == TN_OK, is_overtaken = false;
+  bool holds_turns = s == TN_OK, is_overtaken = false;
   if (holds_turns) {
     storage_turns_take(c, v.turns.at, v.turns.n);
     s = storage_turns_wait(v.turns.at, v.turns.n, &c->diag);
@@ -374,7 +374,7 @@ evaluation_outcome evaluate(tn_context *c, evaluation_request requests[], size_t
   }
   if (s == TN_OK && !is_overtaken) s = computation_run(&v.computation);
   if (s == TN_OK && !is_overtaken) s = copy_to_states(&v);
-  bool is_done = s == TN_OK && !is_overtaken;
+  bool is_done = s == TN_OK && !is_overtaken, is_cancelled = s == TN_ERR_CANCELLED;
   for (size_t i = 0; i < v.nodes.n; i++) finish_node(&v, &v.nodes.at[i], is_done);
   if (holds_turns) storage_turns_end(v.turns.at, v.turns.n);
   release_evaluation(&v);

@@ -26,7 +26,7 @@ typedef struct evaluation_request {
 typedef enum evaluation_outcome {
   EVALUATION_DONE,
   EVALUATION_OVERTAKEN, /* a concurrent run has changed a state: evaluate again */
-  EVALUATION_CANCELLED, /* by the progress callback, while it was compiled */
+  EVALUATION_CANCELLED, /* by the progress callback */
   EVALUATION_FAILED
 } evaluation_outcome;
 

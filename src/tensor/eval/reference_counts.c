@@ -40,9 +40,10 @@ bool reference_counts_find_unbound(reference_counts *u) {
 
 void reference_counts_init(reference_counts *u) {
   u->n_known = arena_calloc(&u->c->arena, u->order.n + 1, sizeof *u->n_known);
+  bool is_followed = u->c->progress.step;
   for (size_t i = 0; i < u->order.n; i++) {
     const node *n = u->order.at[i];
-    u->has_host_calls |= n->op == OP_CUSTOM;
+    u->may_fail |= n->op == OP_CUSTOM || (n->op == OP_LOOP && is_followed);
     for (uint32_t k = 0; k < n->n_src; k++) reference_counts_add(u, n->src[k]);
   }
 }
@@ -88,6 +89,6 @@ void reference_counts_find_needed(reference_counts *u) {
 
 bool reference_counts_may_overwrite(const reference_counts *u, const node *buffer) {
   const graph_input *l = graph_input_of(u->c, buffer);
-  return l->state && l->state->versions.committed == buffer && !u->has_host_calls &&
+  return l->state && l->state->versions.committed == buffer && !u->may_fail &&
          !u->needed[reference_counts_index(u, buffer)];
 }

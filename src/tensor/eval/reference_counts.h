@@ -18,7 +18,8 @@ typedef struct reference_counts {
   uint32_t *n_known; /* by node: references that the graph holds or the run drops */
   map n_dropped;     /* node outside of the graph → references to it that the run drops */
   bool *needed;      /* by node: something reads it after the run */
-  bool has_host_calls;
+  bool may_fail;     /* in the middle of the run: it has host functions, or loops that the context's
+                        progress may cancel */
 } reference_counts;
 
 /** Lists the graph of `roots`. */
@@ -47,8 +48,7 @@ bool reference_counts_held_outside(const reference_counts *u, const node *n);
 void reference_counts_find_needed(reference_counts *u);
 
 /** True if a BUFFER holds a state's contents that nothing reads after the run. False in a graph
-   with host functions, which may fail in the middle: contents written in place could not be
-   restored. */
+    whose run may fail in the middle: contents written in place could not be restored. */
 bool reference_counts_may_overwrite(const reference_counts *u, const node *buffer);
 
 #endif

@@ -100,6 +100,7 @@ static tn_status open_use(tn_binding *b, plan_variant *v, variant_use **out) {
     plan_variant_release(v);
     return s;
   }
+  execution_set_progress(e, &b->context->progress, &b->context->reports.lock);
   execution_share_scratch(e, &b->scratch);
   execution_on_late_output(e, binding_place_late_output, b);
   *out = &b->uses[b->n_uses++];

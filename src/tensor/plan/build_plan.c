@@ -61,11 +61,13 @@ static void copy_graph(plan_builder *j) {
   const plan_graph *g = j->g;
   tn_plan *p = j->plan;
   plan_template *t = &p->template;
+  bool is_followed = p->context->progress.step;
   size_t n_buffers = 0, n = 0;
   for (size_t i = 0; i < g->order->n; i++) n_buffers += g->order->at[i]->op == OP_BUFFER;
   for (size_t i = 0; i < g->order->n; i++) {
-    t->has_host_calls |= g->order->at[i]->op == OP_CUSTOM;
-    t->may_fail |= g->order->at[i]->op == OP_CUSTOM || g->order->at[i]->op == OP_ITEM;
+    op op = g->order->at[i]->op;
+    t->has_host_calls |= op == OP_CUSTOM;
+    t->may_fail |= op == OP_CUSTOM || op == OP_ITEM || (op == OP_LOOP && is_followed);
   }
   p->sources = arena_calloc(&p->arena, n_buffers + 1, sizeof *p->sources);
   t->n_roots = g->n_outputs + g->n_written + g->n_labels;

@@ -98,7 +98,8 @@ typedef struct plan_template {
   const char **labels;  /* of the last `n_labels` roots */
   bool folds_constants; /* the memory of values never changes */
   bool has_host_calls;  /* among its nodes */
-  bool may_fail;        /* in the middle of a run: it has host calls or ITEMs */
+  bool may_fail;        /* in the middle of a run: it has host calls, ITEMs, or loops that the
+                           context's progress may cancel */
   executable_host host; /* functions that these call */
   plan_file file;
 } plan_template;

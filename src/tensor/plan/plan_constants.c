@@ -186,7 +186,7 @@ void plan_constants_build(tn_plan *plan, ir *g, const node *const roots[], size_
   constants_job p = {
       .c = c, .plan = plan, .background = background, .work = ir_arena(g), .out = out};
   const tn_hardware hardware = hardware_with_defaults(&c->target->target.hardware);
-  *out = (plan_constants){.plan = plan, .work = p.work};
+  *out = (plan_constants){.plan = plan, .work = p.work, .background = background};
   p.constants = constant_folding_find(
       g, &(constant_folding_request){.roots = roots,
                                      .n_roots = n,
@@ -214,8 +214,18 @@ static void share_constants(void *arg) {
   }
 }
 
+static bool is_wanted_still(void *user, const char *what, uint64_t done, uint64_t total) {
+  const plan_constants *p = user;
+  (void)what, (void)done, (void)total;
+  return !atomic_load(p->background);
+}
+
 tn_status plan_constants_run(plan_constants *p, diag *d) {
   if (!p->execution) return TN_OK;
+  tn_context *c = p->plan->context;
+  const tn_progress in_background = {is_wanted_still, p, NULL};
+  execution_set_progress(p->execution, p->background ? &in_background : &c->progress,
+                         &c->reports.lock);
   weight_reads_attach(&p->reads, p->execution);
   tn_status s = execution_run(p->execution, d);
   execution_close(p->execution);

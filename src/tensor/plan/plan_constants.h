@@ -22,6 +22,8 @@ typedef struct plan_constants {
   execution *execution;          /* computes the constants; NULL: there are none */
   weight_reads reads;            /* of the execution */
   size_t n_buffers;              /* of the execution */
+  const atomic_bool *background; /* set when computing in the background has to stop; NULL: the
+                                    caller waits, and its progress may cancel loops */
   tn_plan *plan;
   arena *work;      /* of the graph */
   size_t n_kernels; /* different ones, compiled for the constants */

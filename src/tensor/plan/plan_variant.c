@@ -71,8 +71,8 @@ static const plan_source *source_of(const variant_builder *j, const node *buffer
 }
 
 /** True if a run may overwrite a BUFFER: the contents of a state that the run gives new ones;
-    reading a state through another plan's assign must change nothing. Never with host functions or
-    ITEMs, as a run that fails in the middle must not have changed a state. */
+    reading a state through another plan's assign must change nothing. Never where a run may fail in
+    the middle, as it must not have changed a state then. */
 static bool may_overwrite(void *user, const node *buffer) {
   const variant_builder *j = user;
   const plan_source *s = source_of(j, buffer);
