@@ -229,12 +229,17 @@ def is_tensor(value):
     return value.type.WhichOneof("value") in ("tensor_type", None)
 
 
-def settled(model, given):
+def computes_lists(model):
+    """Says whether a value of the graph is a list, as far as types can be inferred."""
+    inferred = onnx.shape_inference.infer_shapes(model).graph
+    return not all(map(is_tensor, [*inferred.value_info, *inferred.output]))
+
+
+def settled(graph, given, has_lists):
     """Returns the values and lists by which a model is loaded for a set: its lists, and where an
     output is one, inputs of integers and bools, which may decide on its length."""
-    graph = onnx.ModelProto.FromString(model).graph
     lists = {n: x for n, x in given.items() if not isinstance(x, np.ndarray)}
-    if all(map(is_tensor, graph.output)):
+    if not has_lists:
         return {}, lists
     plain = {v.name for v in graph.input if is_tensor(v)}
     return {n: x for n, x in given.items() if n in plain and x.dtype.kind in "iub"}, lists
@@ -264,8 +269,12 @@ def values_of(model, outputs):
 
 
 def run_tenon(folder, model, inputs, outputs, sets, stored=False, **options):
-    """Yields the outputs of each set; with `stored` all values of the graph are outputs."""
-    if stored and all(map(is_tensor, onnx.ModelProto.FromString(model).graph.output)):
+    """Yields the outputs of each set; with `stored` all values of the graph are outputs. A list
+    among these has as many tensors as values and sizes of inputs say when the model is loaded."""
+    graph = onnx.ModelProto.FromString(model).graph
+    has_lists = not all(map(is_tensor, graph.output))
+    stores_lists = stored and not has_lists and computes_lists(model)
+    if stored and not has_lists:
         options["outputs"] = values_of(model, outputs)
     library = Library(folder)
     loaded = None
@@ -274,10 +283,10 @@ def run_tenon(folder, model, inputs, outputs, sets, stored=False, **options):
         for name, x in ports_of(given):
             if x.dtype not in NUMBER and not is_strings(x):
                 raise Refused(3, f"an input of type {x.dtype}")
-        values, lists = settled(model, given)
+        values, lists = settled(graph, given, has_lists or stores_lists)
         if loaded is None or values or lists:
             sizes = [(f"{n}:{i}", size) for n, x in given.items() if n not in {**values, **lists}
-                     for i, size in enumerate(x.shape)] if lists else []
+                     for i, size in enumerate(x.shape)] if lists or stores_lists else []
             loaded = library.load(model, sizes, values=values, lists=lists, **options)
         found = loaded.run({n: x for n, x in ports_of(given) if n not in values})
         yield [result(loaded, found, name) for name in outputs]
