@@ -58,18 +58,21 @@ typedef struct tn_memory {
   size_t size;      /**< sizeof(tn_memory), set by the caller */
   uint64_t inputs;  /**< all inputs: the caller's memory where the device can use it in place, else
                        copies of that size */
-  uint64_t outputs; /**< all outputs, each once */
+  uint64_t outputs; /**< all outputs, each once, but for `uncounted` ones */
   uint64_t values; /**< tensors that existed when the plan was compiled, such as weights; those in a
                       model's file stay there if they can */
   uint64_t states; /**< the states' contents; values computed aside and copies are not included */
-  uint64_t scratch; /**< intermediate results; those with disjoint lifetimes share memory */
+  uint64_t scratch;   /**< intermediate results; those with disjoint lifetimes share memory */
+  uint64_t uncounted; /**< number of outputs and intermediate results whose sizes a run computes,
+                         and which are in no sum */
 } tn_memory;
 
 #define TN_MEMORY_INIT \
-  { sizeof(tn_memory), 0, 0, 0, 0, 0 }
+  { sizeof(tn_memory), 0, 0, 0, 0, 0, 0 }
 
 /** Computes the memory that runs need with the inputs' current sizes, before any of it is
-    allocated; compiles as tn_binding_prepare does. TN_ERR_ARGUMENT where an input has no value. The
+    allocated; compiles as tn_binding_prepare does. Loops that the host runs (docs/onnx.md) need
+    further memory. TN_ERR_ARGUMENT where an input has no value. The
    message of a failure is the binding's. */
 TN_API tn_status tn_binding_memory(tn_binding *binding, tn_memory *memory);
 

@@ -153,6 +153,16 @@ tn_status execution_scratch_bytes(execution *e, uint64_t *bytes, diag *d) {
   return s;
 }
 
+size_t execution_late_buffers(const execution *e) {
+  size_t n = 0;
+  for (size_t i = 0; i < e->p->n_buffers; i++) {
+    buffer_role role = e->p->buffers[i].role;
+    n +=
+        e->p->buffers[i].segment > 0 && (role == BUFFER_ROLE_OUTPUT || role == BUFFER_ROLE_SCRATCH);
+  }
+  return n;
+}
+
 /* Sections. */
 
 /** Places memory and fills launches of a segment. */

@@ -39,6 +39,9 @@ tn_status execution_buffer_bytes(execution *e, size_t buffer, uint64_t *bytes, d
 /** The bytes of scratch memory, where buffers live between two steps, with the present values. */
 tn_status execution_scratch_bytes(execution *e, uint64_t *bytes, diag *d);
 
+/** Number of outputs and scratch buffers whose sizes runs compute. */
+size_t execution_late_buffers(const execution *e);
+
 /** Sets the callbacks, before the first run. */
 void execution_set_readers(execution *e, const input_readers *r);
 

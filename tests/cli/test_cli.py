@@ -979,12 +979,28 @@ class Inspect(Case):
         path = self.binary()
         told = json.loads(tenon("inspect", path, "--memory", "--size=n=8", "--json").stdout)
         self.assertEqual(told["memory"], {"inputs": 2 * 8 * 3 * 4, "outputs": 8 * 3 * 4,
-                                          "weights": 0, "scratch": 0, "total": 3 * 8 * 3 * 4})
+                                          "weights": 0, "scratch": 0, "total": 3 * 8 * 3 * 4,
+                                          "uncounted_arrays": 0, "uncounted_loops": 0})
         done = tenon("inspect", path, "--memory")
         self.assertIn("memory     36 B: inputs 24 B, outputs 12 B, weights 0 B", done.stdout)
+        self.assertNotIn("not counted", done.stdout)
         self.assertIn("default to n = 1", done.stderr)
         self.assertNotIn("memory", tenon("inspect", path).stdout)
         self.assertNotIn("memory", json.loads(tenon("inspect", path, "--json").stdout))
+
+    def test_memory_says_what_it_leaves_out(self):
+        path = model(self.file("m.onnx"), [helper.make_node("NonZero", ["x"], ["y"])],
+                     [value("x", TensorProto.FLOAT, [4])], [value("y", TensorProto.INT64, [1, "k"])])
+        told = json.loads(tenon("inspect", path, "--memory", "--json").stdout)["memory"]
+        self.assertGreaterEqual(told["uncounted_arrays"], 1)
+        self.assertEqual((told["outputs"], told["uncounted_loops"]), (0, 0))
+        self.assertRegex(tenon("inspect", path, "--memory").stdout,
+                         r"\n {11}not counted: \d+ arrays? whose sizes a run computes\n")
+        path = self.growing()
+        told = json.loads(tenon("inspect", path, "--memory", "--json").stdout)["memory"]
+        self.assertEqual(told["uncounted_loops"], 1)
+        self.assertRegex(tenon("inspect", path, "--memory").stdout,
+                         r"\n {11}not counted: (\d+ arrays? .*, )?what 1 loop of the host needs\n")
 
     def test_all_that_is_not_supported_is_told_at_once(self):
         nodes = [helper.make_node("Twist", ["x"], ["a"], "first"),
@@ -1176,17 +1192,21 @@ class Inspect(Case):
         self.assertIn("\nsizes are known exactly at each run, because of MatMul node 'squaring'",
                       tenon("explain", even).stdout)
 
-    def test_loops_of_the_host(self):
-        """A loop whose state grows is listed with the reason, and so is its step explained."""
+    def growing(self):
+        """y is x three times doubled in length, by a loop of the host."""
         f32 = TensorProto.FLOAT
         steps = helper.make_graph(
             [helper.make_node("Concat", ["s", "s"], ["t"], axis=0), helper.make_node("Identity", ["on"], ["goes"])],
             "steps", [value("i", TensorProto.INT64, []), value("on", TensorProto.BOOL, []), value("s", f32, ["n"])],
             [value("goes", TensorProto.BOOL, []), value("t", f32, ["m"])])
-        path = model(self.file("m.onnx"),
+        return model(self.file("growing.onnx"),
                      [helper.make_node("Constant", [], ["k"], value_int=3),
                       helper.make_node("Loop", ["k", "", "x"], ["y"], "growth", body=steps)],
                      [value("x", f32, [2])], [value("y", f32, ["m"])])
+
+    def test_loops_of_the_host(self):
+        """A loop whose state grows is listed with the reason, and so is its step explained."""
+        path = self.growing()
         listed, = json.loads(tenon("inspect", path, "--json").stdout)["host_loops"]
         self.assertRegex(listed, r"\ALoop node 'growth': a loop that the host runs \(state 'x' has shape 2")
         self.assertIn("\nloops      Loop node 'growth': a loop that the host runs", tenon("inspect", path).stdout)

@@ -188,6 +188,26 @@ static void memory_is_known_before_runs(void **state) {
   assert_int_equal(tn_binding_memory(NULL, &m), TN_ERR_ARGUMENT);
 }
 
+/** Arrays whose sizes a run computes are numbered and not counted, before and after runs. */
+static void computed_sizes_are_not_counted(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32), *found = tn_nonzero(x);
+  tn_tensor *out[] = {found, tn_add(x, tn_num(c, 1)), tn_sum(tn_softmax(found, 0), TN_ALL, false)};
+  tn_memory m = TN_MEMORY_INIT;
+  tn_binding *b = bind_compiled(c, out, 3, NULL), *plain = bind_compiled(c, out + 1, 1, NULL);
+  for (int round = 0; round < 2; round++) {
+    tn_binding_input(b, "x", tn_shape(N), TN_F32, data, N * sizeof *data);
+    check_bound(b, tn_binding_memory(b, &m));
+    assert_true(m.uncounted >= 1);
+    assert_int_equal(m.inputs, N * sizeof(float));
+    assert_int_equal(m.outputs, N * sizeof(float) + sizeof(float));
+    check_bound(b, tn_binding_run(b));
+  }
+  tn_binding_input(plain, "x", tn_shape(N), TN_F32, data, N * sizeof *data);
+  check_bound(plain, tn_binding_memory(plain, &m));
+  assert_int_equal(m.uncounted, 0);
+}
+
 static void weights_and_states_count(void **state) {
   tn_context *c = *state;
   tn_tensor *w = tn_from_host(c, tn_shape(N, K), TN_F32, data, sizeof data);
@@ -353,13 +373,21 @@ static void loops_are_traced_by_trip(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      WITH(steps_tell_what_they_do),           WITH(steps_are_those_of_the_last_run),
-      WITH(results_are_those_of_the_last_run), WITH(profiled_runs_tell_when),
-      WITH(failed_runs_tell_nothing),          WITH(what_is_not_there_is_refused),
-      WITH(plans_without_steps_have_none),     WITH(computed_sizes_count),
-      WITH(skipped_steps_do_not_count),        WITH(bytes_are_those_that_are_read),
-      WITH(memory_is_known_before_runs),       WITH(weights_and_states_count),
-      cmocka_unit_test(runs_are_traced),       cmocka_unit_test(loops_are_traced_by_trip),
+      WITH(steps_tell_what_they_do),
+      WITH(steps_are_those_of_the_last_run),
+      WITH(results_are_those_of_the_last_run),
+      WITH(profiled_runs_tell_when),
+      WITH(failed_runs_tell_nothing),
+      WITH(what_is_not_there_is_refused),
+      WITH(plans_without_steps_have_none),
+      WITH(computed_sizes_count),
+      WITH(skipped_steps_do_not_count),
+      WITH(bytes_are_those_that_are_read),
+      WITH(memory_is_known_before_runs),
+      WITH(computed_sizes_are_not_counted),
+      WITH(weights_and_states_count),
+      cmocka_unit_test(runs_are_traced),
+      cmocka_unit_test(loops_are_traced_by_trip),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -414,12 +414,26 @@ static uint64_t memory_sum(const tn_memory *m) {
   return m->inputs + m->outputs + m->values + m->states + m->scratch;
 }
 
+/** Prints what the memory leaves out, of which there is something. */
+static void print_uncounted(inspection *x) {
+  arena *a = &x->c->arena;
+  uint64_t arrays = x->memory.uncounted;
+  size_t loops = x->host_loops.n;
+  fputs("           not counted: ", stdout);
+  if (arrays) printf("%s whose sizes a run computes", text_count(a, arrays, "array"));
+  if (arrays && loops) fputs(", ", stdout);
+  if (loops)
+    printf("what %s of the host need%s", text_count(a, loops, "loop"), loops == 1 ? "s" : "");
+  puts("");
+}
+
 static void print_memory(inspection *x) {
   arena *a = &x->c->arena;
   const tn_memory *m = &x->memory;
   printf("memory     %s: inputs %s, outputs %s, weights %s, between steps %s\n",
          text_bytes(a, memory_sum(m)), text_bytes(a, m->inputs), text_bytes(a, m->outputs),
          text_bytes(a, m->values), text_bytes(a, m->scratch));
+  if (m->uncounted || x->host_loops.n) print_uncounted(x);
 }
 
 static void print_text(inspection *x) {
@@ -543,10 +557,12 @@ static json_t *json_problems(inspection *x) {
   return list;
 }
 
-static json_t *json_memory(const tn_memory *m) {
-  return json_pack("{s:I, s:I, s:I, s:I, s:I}", "inputs", (json_int_t)m->inputs, "outputs",
-                   (json_int_t)m->outputs, "weights", (json_int_t)m->values, "scratch",
-                   (json_int_t)m->scratch, "total", (json_int_t)memory_sum(m));
+static json_t *json_memory(const inspection *x) {
+  const tn_memory *m = &x->memory;
+  return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "inputs", (json_int_t)m->inputs,
+                   "outputs", (json_int_t)m->outputs, "weights", (json_int_t)m->values, "scratch",
+                   (json_int_t)m->scratch, "total", (json_int_t)memory_sum(m), "uncounted_arrays",
+                   (json_int_t)m->uncounted, "uncounted_loops", (json_int_t)x->host_loops.n);
 }
 
 static void print_json(inspection *x) {
@@ -571,7 +587,7 @@ static void print_json(inspection *x) {
   for (size_t i = 0; i < x->host_loops.n; i++)
     json_array_append_new(loops, text_json(a, x->host_loops.at[i]));
   json_object_set_new(all, "host_loops", loops);
-  if (x->has_memory) json_object_set_new(all, "memory", json_memory(&x->memory));
+  if (x->has_memory) json_object_set_new(all, "memory", json_memory(x));
   json_object_set_new(all, "exact_sizes", text_json(a, x->exact_reason));
   text_json_print(a, all);
 }
@@ -618,7 +634,8 @@ const verb verb_inspect = {
         "elements decide on shapes or branches.\n\n"
         "--memory compiles kernels without running them. Varying sizes are the smallest allowed,\n"
         "at least 1, unless --size sets them. Weights stay in the file if the device can read\n"
-        "them there; the program and its kernels need further memory.\n\n"
+        "them there; the program and its kernels need further memory, and so do arrays whose\n"
+        "sizes a run computes and loops that the host runs, which are not counted.\n\n"
         "--json: model, ir_version, producer, producer_version, opsets (by domain); inputs and\n"
         "outputs, each with name, type (text), dtype, shape (numbers, names or null; null for an\n"
         "unknown rank), and declared (text) if the file declares another type; sizes that vary,\n"
@@ -630,7 +647,9 @@ const verb verb_inspect = {
         "problems (nodes, operator, domain, opset, version: of the operator's definition, newest:\n"
         "known one, reason, nearest: supported form; null if unknown); checked (all, or operators\n"
         "if files of external data are missing). With --memory also memory: inputs, outputs,\n"
-        "weights, scratch (values between steps) and total, in bytes.",
+        "weights, scratch (values between steps) and total, in bytes, and uncounted_arrays and\n"
+        "uncounted_loops: numbers of arrays whose sizes a run computes, and of loops that the\n"
+        "host runs.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(inspect_options),

@@ -386,18 +386,31 @@ tn_status binding_prepare(tn_binding *b) {
   return s == TN_OK && !b->plan->is_interpreted ? choose_variant(b) : s;
 }
 
+/** Counts the elements of an output of the next run; 0 where the run computes its sizes. */
+static tn_status count_known_output(tn_binding *b, size_t i, uint64_t *count) {
+  const plan_port *p = &b->plan->ports.outputs[i];
+  const int64_t *known = b->variant->outputs[i].size;
+  tn_shape shape = {.rank = (int32_t)p->rank};
+  if (!p->has_computed_size) return count_output(b, i, &shape, count);
+  *count = 0;
+  if (!known) return TN_OK;
+  memcpy(shape.size, known, p->rank * sizeof *known);
+  if (binding_element_count(shape, 8, count)) return TN_OK;
+  return diag_set(&b->diag, TN_ERR_SHAPE, "output %s is larger than memory", p->name);
+}
+
 tn_status binding_memory(tn_binding *b, tn_memory *m) {
   tn_status s = binding_prepare(b);
   const tn_plan *p = b->plan; /* a late plan's follows from the values */
   if (s == TN_OK && p->is_interpreted)
     s = diag_set(&b->diag, TN_ERR_UNSUPPORTED, "the memory of interpreted runs is not planned");
   for (size_t i = 0; i < p->ports.n_outputs && s == TN_OK; i++) {
-    tn_shape shape;
     uint64_t count = 0;
-    s = count_output(b, i, &shape, &count);
+    s = count_known_output(b, i, &count);
     m->outputs += count * dtype_bytes(p->ports.outputs[i].dtype);
   }
   if (s == TN_OK) s = execution_scratch_bytes(b->execution, &m->scratch, &b->diag);
+  if (s == TN_OK) m->uncounted = execution_late_buffers(b->execution);
   for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++)
     m->inputs += b->inputs[i].count * dtype_bytes(p->ports.inputs[i].dtype);
   for (size_t i = 0; s == TN_OK && i < b->variant->n_values; i++)
