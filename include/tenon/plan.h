@@ -86,16 +86,24 @@ typedef struct tn_port {
       expression; NULL past the rank */
   const char *sizes[TN_MAX_RANK];
   int64_t min[TN_MAX_RANK],
-      max[TN_MAX_RANK];          /**< bounds of each size, inclusive; equal for a number */
+      max[TN_MAX_RANK]; /**< bounds of each size, inclusive; equal for a number. Of inputs, those
+                           that were given and those that operators need, as of a window's size; of
+                           a model that fits some sizes alone (tn_model_exact_sizes) the former */
   int32_t variable[TN_MAX_RANK]; /**< -1 for a number, else the number of its variable: sizes with
                                     the same one are equal in every run, across all ports */
   bool is_deciding; /**< elements of this input of a model decide on shapes or branches: other ones
                        are compiled anew */
   bool is_string;   /**< of a model: elements, of i64, are numbers of strings (tn_model_string) */
+  /** of inputs: for each size a number within its bounds, at least 1 if they allow it; of a model
+      that fits some sizes alone (tn_model_exact_sizes), numbers for which it was found to fit, if
+      loading found any */
+  int64_t example[TN_MAX_RANK];
 } tn_port;
 
-#define TN_PORT_INIT \
-  { sizeof(tn_port), NULL, {TN_UNDEFINED, {0, {0}}}, {NULL}, {0}, {0}, {0}, false, false }
+#define TN_PORT_INIT                                                                            \
+  {                                                                                             \
+    sizeof(tn_port), NULL, {TN_UNDEFINED, {0, {0}}}, {NULL}, {0}, {0}, {0}, false, false, { 0 } \
+  }
 
 /** Describes the `i`-th input or output of a plan: outputs in the order of tn_plan_compile, inputs
     in a fixed order of the plan's own; an input that nothing reads is none. Strings live as long as

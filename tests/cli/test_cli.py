@@ -1162,7 +1162,11 @@ class Inspect(Case):
         self.assertEqual((told["variants"], told["problems"]), ("sizes", []))
         self.assertIn("'n' varies", told["exact_sizes"])
         self.assertIsNone(json.loads(tenon("inspect", path, "--json", "--size=n=4").stdout)["exact_sizes"])
-        failed = tenon("run", path, status=1).stderr
+        done = tenon("run", path)  # of sizes that fit
+        self.assertIn("the sizes of the model are known exactly at each run; tenon inspect shows why", done.stderr)
+        self.assertIn("input x: varying sizes default to n = 2\n", done.stderr)
+        self.assertIn("y: f32 [1, 2]", done.stdout)
+        failed = tenon("run", path, "--size=n=..1", status=1).stderr
         self.assertIn("the sizes of the model are known exactly at each run; tenon inspect shows why", failed)
         self.assertIn(f"{path}: Reshape node 'halving': shape 1 has 1 elements", failed)
         self.assertIn("--size NAME=SPEC fixes", failed.splitlines()[-1])
@@ -1176,7 +1180,9 @@ class Inspect(Case):
                      [value("x", TensorProto.FLOAT, ["a", "b"])], [value("y", TensorProto.FLOAT, None)])
         self.assertIn("\nsupported  yes\n", tenon("inspect", even, "--size=a=2..6").stdout)
         done = tenon("inspect", even, "--memory")
-        self.assertIn("sizes that are known when the model runs; fix them by --size", done.stderr)
+        self.assertIn("sizes that are known when the model runs; fix them by --size, "
+                      "for example --size a=1 --size b=1\n", done.stderr)
+        self.assertIn("for example --size n=2\n", tenon("inspect", path, "--memory").stderr)
         self.assertIn("\nsupported  yes\n", done.stdout)
         scaled = model(self.file("scaled.onnx"), [
             helper.make_node("MatMul", ["x", "x"], ["z"], "squaring"),
@@ -1442,8 +1448,12 @@ class Sizes(Case):
     def test_models_are_loaded_with_the_sizes_that_are_given(self):
         path = self.differing()
         self.assertIn("known exactly at each run; tenon inspect", tenon("run", path).stderr)
+        told = json.loads(tenon("run", path, "--size=n=2..", "--size=m=3..", "--json").stdout)
+        a, b = (i["shape"] for i in told["inputs"])
+        self.assertEqual(a, b)
+        self.assertGreaterEqual(a[0], 3)
         self.assertIn("Sub node 'node': shapes 2x3 and 3x3",
-                      tenon("run", path, "--size=n=2..", "--size=m=3..", status=1).stderr)
+                      tenon("run", path, "--size=n=2..2", "--size=m=3..", status=1).stderr)
         for sizes, shape in ((("n=4", "m=4"), [4, 3]), (("n=m",), [1, 3]), (("m=n",), [1, 3]),
                              (("n=m", "m=5"), [5, 3]), (("n=m", "n=2..8"), [2, 3]),
                              (("a:0=b:0", "b:0=7"), [7, 3]), (("n=0..8", "m=n"), [1, 3]),
@@ -1819,6 +1829,15 @@ class Run(Case):
         done = tenon("run", self.binary(), "--json")
         self.assertIn("input a: varying sizes default to n = 1", done.stderr)
         self.assertEqual(json.loads(done.stdout)["outputs"][0]["shape"], [1, 3])
+
+    def test_sizes_of_windows_fit(self):
+        """Of a model whose sizes are known exactly, sizes that are not given are as small as fits."""
+        nodes = [helper.make_node("MaxPool", ["x"], ["z"], kernel_shape=[5, 3]),
+                 helper.make_node("MaxPool", ["z"], ["y"], kernel_shape=[3, 3], strides=[2, 2],
+                                  auto_pad="SAME_UPPER")]
+        path = model(self.file("m.onnx"), nodes, [value("x", TensorProto.FLOAT, ["n", 2, "h", "w"])],
+                     [value("y", TensorProto.FLOAT, None)])
+        self.assertIn("input x: varying sizes default to n = 1, h = 5, w = 3\n", tenon("run", path).stderr)
 
     def test_fills_and_shapes(self):
         path = self.binary()

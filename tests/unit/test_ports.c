@@ -44,6 +44,7 @@ static void ports_are_described(void **state) {
     assert_null(port.sizes[2]);
     assert_true(port.min[0] == 1 && port.max[0] == 8);
     assert_true(port.min[1] == WIDTH && port.max[1] == WIDTH);
+    assert_true(port.example[0] == 1 && port.example[1] == WIDTH);
     assert_true(port.variable[0] >= 0 && port.variable[1] == -1);
     if (i) assert_int_equal(port.variable[0], batch);
     batch = port.variable[0];

@@ -304,7 +304,7 @@ static void add_input(input_builder *k, const char *text) {
 }
 
 /** Chooses the shape of an input without one: varying sizes are those of other inputs, or else the
-    smallest allowed, at least 1. */
+    smallest allowed, at least 1, or some that fit where the model fits some alone. */
 static tn_shape choose_shape(input_builder *k, const tn_port *port) {
   command *c = k->c;
   tn_shape shape = port->type.shape;
@@ -316,7 +316,7 @@ static tn_shape choose_shape(input_builder *k, const tn_port *port) {
   for (int32_t i = 0; i < shape.rank; i++) {
     if (port->variable[i] < 0) continue;
     const size_value *known = find_known(&k->sizes, port, (size_t)i);
-    shape.size[i] = known ? known->value : port->min[i] > 1 ? port->min[i] : 1;
+    shape.size[i] = known ? known->value : port->example[i];
     bool is_repeated = false;
     for (int32_t j = 0; j < i; j++) is_repeated |= port->variable[j] == port->variable[i];
     if (!known && !is_repeated)

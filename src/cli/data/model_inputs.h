@@ -13,8 +13,9 @@
   "fill (random, ones, zeros), a shape (4x3x224x224; 4 is a list of four) or\n"      \
   "both (ones:4x3x224); a sequence s has inputs s[0], s[1], …; other inputs are\n" \
   "random; their varying sizes follow from the other inputs, or else are the\n"      \
-  "smallest allowed, at least 1; a model that cannot be loaded for all sizes is\n"   \
-  "loaded for those of the given inputs; repeatable"
+  "smallest allowed, at least 1, or some that fit where not all do; a model\n"       \
+  "that cannot be loaded for all sizes is loaded for those of the given inputs;\n"   \
+  "repeatable"
 
 typedef struct model_input {
   const char *name; /* of the input */

@@ -57,7 +57,7 @@ typedef struct fact {
 /** A varying size. */
 typedef struct size_bounds {
   const char *name;
-  int64_t min, max;
+  int64_t min, max, example;
 } size_bounds;
 
 typedef struct inspection {
@@ -165,7 +165,8 @@ static void list_varying_sizes(inspection *x, const tn_model *m) {
     for (int32_t k = 0; k < port.type.shape.rank; k++) {
       if (port.variable[k] < n_seen) continue;
       n_seen = port.variable[k] + 1;
-      vec_push(&x->c->arena, &x->varying, (size_bounds){port.sizes[k], port.min[k], port.max[k]});
+      vec_push(&x->c->arena, &x->varying,
+               (size_bounds){port.sizes[k], port.min[k], port.max[k], port.example[k]});
     }
 }
 
@@ -240,14 +241,25 @@ static void add_failure(inspection *x, const char *lines) {
   }
 }
 
+/** Tells that sizes have to be fixed, and some that fit. */
+static void note_example_sizes(const inspection *x) {
+  str all = str_new(&x->c->arena);
+  for (size_t i = 0; i < x->varying.n; i++)
+    str_addf(&all, "%s--size %s=%" PRId64, i ? " " : "", x->varying.at[i].name,
+             x->varying.at[i].example);
+  command_print_note(x->c,
+                     "the memory follows from sizes that are known when the model runs; fix them "
+                     "by --size, for example %s",
+                     str_text(&all));
+}
+
 /** Compiles the model and computes the memory of its runs, without running it. A model whose sizes
     are known when it runs has no plan before. */
 static void measure_memory(inspection *x, tn_model *m) {
   command *c = x->c;
   tn_binding *b;
   if (tn_model_exact_sizes(m)) {
-    command_print_note(c, "the memory follows from sizes that are known when the model runs; fix "
-                          "them by --size");
+    note_example_sizes(x);
     return;
   }
   model_inputs in = model_inputs_make(c, m, &(option_list){0}, 0);

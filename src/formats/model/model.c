@@ -189,6 +189,12 @@ static tn_status describe_late_output(const tn_model *m, size_t i, tn_port *port
   return descriptor_write(&unreported, port, &m->late_outputs[i], sizeof *port, "tn_port");
 }
 
+static int64_t example_size(const tn_model *m, size_t input, size_t axis) {
+  const node *size = m->graph.nodes[input]->dims[axis];
+  if (m->graph.fitting) return m->graph.fitting[input].size[axis];
+  return plan_example_size(size->lo, size->hi);
+}
+
 tn_status tn_model_port(const tn_model *m, tn_port_kind kind, size_t i, tn_port *port) {
   if (!m) return TN_ERR_ARGUMENT;
   size_t n = kind == TN_PORT_INPUT    ? m->graph.n_inputs
@@ -207,6 +213,7 @@ tn_status tn_model_port(const tn_model *m, tn_port_kind kind, size_t i, tn_port 
     found.min[k] = x->dims[k]->lo;
     found.max[k] = x->dims[k]->hi;
     found.variable[k] = m->graph.size_numbers[i][k];
+    if (kind == TN_PORT_INPUT) found.example[k] = example_size(m, i, (size_t)k);
   }
   found.is_string = m->graph.is_string[i];
   found.is_deciding = kind == TN_PORT_INPUT && m->graph.is_late && m->graph.deciding[i];

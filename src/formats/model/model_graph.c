@@ -353,46 +353,48 @@ static void refuse_late_lists(model_import *j) {
 
 /* Sizes that cannot be open. */
 
-/** An import of the graph with a number for all sizes that vary. */
+/** An import of the graph with numbers for all sizes that vary. */
 typedef struct trial_import {
   model_import *j;
-  int64_t number;
-  importer_sizes *sizes;
+  importer_sizes *sizes; /* by input */
   import *importer;
   tn_failure failure; /* TN_OK also where values of inputs are lacking */
 } trial_import;
 
-/** The sizes of an input, with the number for those that vary, or the nearest that is allowed. */
-static const int64_t *trial_sizes(const trial_import *t, const node *input) {
-  int64_t *sizes = arena_alloc(&t->j->work, (input->rank + 1) * sizeof *sizes);
+/** A number for all sizes of an input that vary, or the nearest that is allowed. */
+static int64_t *sizes_of_number(arena *a, const node *input, int64_t number) {
+  int64_t *sizes = arena_calloc(a, input->rank + 1, sizeof *sizes);
   for (size_t k = 0; k < input->rank; k++) {
     const node *size = input->dims[k];
-    sizes[k] = t->number < size->lo ? size->lo : t->number > size->hi ? size->hi : t->number;
+    sizes[k] = number < size->lo ? size->lo : number > size->hi ? size->hi : number;
   }
   return sizes;
 }
 
 static void import_trial(void *arg) {
-  trial_import *t = arg;
-  model_import *j = t->j;
-  const import *open = &j->importer;
-  t->sizes = arena_calloc(&j->work, open->inputs.n + 1, sizeof *t->sizes);
-  for (size_t i = 0; i < open->inputs.n; i++) {
-    const importer_port *p = &open->inputs.at[i];
-    t->sizes[i] = (importer_sizes){p->port->name, trial_sizes(t, p->node)};
-  }
-  init_importer(j, t->importer);
+  const trial_import *t = arg;
+  init_importer(t->j, t->importer);
   t->importer->given_sizes = t->sizes;
-  import_graph(t->importer, j->request->file->onnx);
+  import_graph(t->importer, t->j->request->file->onnx);
 }
 
-static trial_import try_number(model_import *j, int64_t number) {
-  trial_import t = {j, number, NULL, arena_calloc(&j->work, 1, sizeof(import)), {0}};
+static trial_import try_sizes(model_import *j, importer_sizes *sizes) {
+  trial_import t = {j, sizes, arena_calloc(&j->work, 1, sizeof(import)), {0}};
   tn_status s = diag_catch(j->d, import_trial, &t);
   if (stops_work(s)) diag_rethrow(j->d);
   if (s != TN_OK && !importer_lacks_values(t.importer)) t.failure = j->d->failure;
   diag_clear(j->d);
   return t;
+}
+
+static trial_import try_number(model_import *j, int64_t number) {
+  const import *open = &j->importer;
+  importer_sizes *sizes = arena_calloc(&j->work, open->inputs.n + 1, sizeof *sizes);
+  for (size_t i = 0; i < open->inputs.n; i++) {
+    const importer_port *p = &open->inputs.at[i];
+    sizes[i] = (importer_sizes){p->port->name, sizes_of_number(&j->work, p->node, number)};
+  }
+  return try_sizes(j, sizes);
 }
 
 static bool have_equal_sizes(const trial_import *x, const trial_import *y) {
@@ -431,8 +433,47 @@ static bool has_lists(const model_import *j) {
   return has;
 }
 
-/** The first trial that fails as an earlier one does; NULL: there is none, or some trial succeeds.
-    The numbers are small and large, even and odd, and 1, the size of many a batch. */
+static importer_sizes *copy_sizes(arena *a, const import *open, const importer_sizes *sizes) {
+  importer_sizes *made = arena_copy(a, sizes, (open->inputs.n + 1) * sizeof *made);
+  for (size_t i = 0; i < open->inputs.n; i++)
+    made[i].size =
+        arena_copy(a, sizes[i].size, (open->inputs.at[i].node->rank + 1) * sizeof *made[i].size);
+  return made;
+}
+
+/** Sizes with a varying one as small as is allowed. */
+static importer_sizes *lessen_size(model_import *j, const importer_sizes *sizes, const node *size) {
+  const import *open = &j->importer;
+  importer_sizes *made = copy_sizes(&j->work, open, sizes);
+  for (size_t i = 0; i < open->inputs.n; i++)
+    for (size_t k = 0; k < open->inputs.at[i].node->rank; k++)
+      if (open->inputs.at[i].node->dims[k] == size)
+        ((int64_t *)made[i].size)[k] = size->lo > 1 ? size->lo : 1;
+  return made;
+}
+
+/** Keeps sizes for which the graph was imported: those of 1, if they fit, else a trial's, of which
+    the first few are made smaller where they fit then. */
+static void keep_fitting_sizes(model_import *j, const trial_import *of) {
+  const import *open = &j->importer;
+  const trial_import one = try_number(j, 1);
+  bool fits_one = one.failure.status == TN_OK;
+  const importer_sizes *sizes = fits_one ? one.sizes : of->sizes;
+  size_t left = fits_one ? 0 : 8;
+  for (size_t i = 0; i < open->inputs.n; i++)
+    for (size_t k = 0; k < open->inputs.at[i].node->rank && left; k++) {
+      const node *size = open->inputs.at[i].node->dims[k];
+      if (node_is_const(size) || sizes[i].size[k] <= 1 || sizes[i].size[k] == size->lo) continue;
+      const trial_import less = try_sizes(j, lessen_size(j, sizes, size));
+      if (less.failure.status == TN_OK) sizes = less.sizes;
+      left--;
+    }
+  j->g->fitting = copy_sizes(j->g->arena, open, sizes);
+}
+
+/** The first trial that fails as an earlier one does; NULL: there is none, or some trial succeeds,
+    whose sizes are kept. The numbers are small and large, even and odd, and 1, the size of many a
+    batch. */
 static const trial_import *find_wrong_trial(model_import *j) {
   static const int64_t numbers[] = {2, 64, 63, 1};
   enum { TRIALS = sizeof numbers / sizeof *numbers };
@@ -440,7 +481,10 @@ static const trial_import *find_wrong_trial(model_import *j) {
   const trial_import *wrong = NULL;
   for (size_t i = 0; i < TRIALS; i++) {
     all[i] = try_number(j, numbers[i]);
-    if (all[i].failure.status == TN_OK) return NULL;
+    if (all[i].failure.status == TN_OK) {
+      keep_fitting_sizes(j, &all[i]);
+      return NULL;
+    }
     for (size_t k = 0; k < i && !wrong; k++)
       if (fail_alike(&all[k], &all[i])) wrong = &all[k];
   }

@@ -71,6 +71,7 @@ typedef struct model_graph {
   bool is_late;   /* elements or sizes of inputs decide on nodes: the graph has no outputs */
   bool *deciding; /* by input: its elements do */
   const char *exact_reason; /* the sizes of all inputs decide: why they cannot be open; else NULL */
+  const importer_sizes *fitting; /* by input: sizes that were found to fit then; NULL: none were */
 } model_graph;
 
 /** An import of a model's file. */

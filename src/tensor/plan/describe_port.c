@@ -30,6 +30,7 @@ tn_status tn_plan_port(const tn_plan *p, tn_port_kind kind, size_t i, tn_port *p
     found.min[k] = size->min;
     found.max[k] = size->max;
     found.variable[k] = size->number;
+    if (kind == TN_PORT_INPUT) found.example[k] = plan_example_size(size->min, size->max);
   }
   diag unreported = {0};
   return descriptor_write(&unreported, port, &found, sizeof found, "tn_port");

@@ -104,6 +104,11 @@ typedef struct plan_template {
   plan_file file;
 } plan_template;
 
+/** A number for a size with these bounds: the least from 1 on, if there is one. */
+static inline int64_t plan_example_size(int64_t min, int64_t max) {
+  return min > 0 || max < 1 ? min : 1;
+}
+
 /** The shape of a port in words, for messages. */
 const char *plan_port_shape_text(const plan_port *p, char *text, size_t bytes);
 
