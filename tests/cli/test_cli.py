@@ -1839,6 +1839,19 @@ class Run(Case):
                      [value("y", TensorProto.FLOAT, None)])
         self.assertIn("input x: varying sizes default to n = 1, h = 5, w = 3\n", tenon("run", path).stderr)
 
+    def test_integers_that_are_drawn_are_told(self):
+        w = onnx.numpy_helper.from_array(np.arange(6, dtype=np.float32).reshape(3, 2), "w")
+        path = model(self.file("m.onnx"), [helper.make_node("Gather", ["w", "ids"], ["y"])],
+                     [value("ids", TensorProto.INT64, [2])], [value("y", TensorProto.FLOAT, [2, 2])],
+                     initializer=[w])
+        note = ("tenon run: input ids: its integers are drawn from 0 and 1; give others by --input "
+                "ids=FILE.npy, or few as 'ids=[…]'\n")
+        self.assertEqual(tenon("run", path).stderr, note)
+        self.assertEqual(tenon("run", path, "--input=ids=2").stderr, note)
+        for given in ("random", "random:2", "ones", "[2, 0]"):
+            self.assertEqual(tenon("run", path, f"--input=ids={given}").stderr, "")
+        self.assertEqual(tenon("run", self.copy(TensorProto.BOOL, [2])).stderr, "")
+
     def test_fills_and_shapes(self):
         path = self.binary()
         done = tenon("run", path, "--input", "a=ones:4x3", "--input", "b=zeros:4x3", "--json")

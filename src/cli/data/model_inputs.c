@@ -286,6 +286,7 @@ static void add_input(input_builder *k, const char *text) {
       text ? parse_spec(k->c, text) : (input_spec){.fill = FILL_RANDOM};
   const char *from = o.file ? o.file : o.text ? o.text : fills[o.fill];
   model_input in = {.name = port->name, .from = from, .file = o.file};
+  in.is_drawn = from == fills[FILL_RANDOM] && !(text && !strncmp(text, from, strlen(from)));
   if (is_scalar(&o, port)) k->specs[i].shape = TN_SCALAR;
   if (o.file && port->is_string)
     command_usage_error(k->c,
@@ -509,6 +510,22 @@ const char *model_inputs_sizes_text(command *c, const model_inputs *in, const tn
     }
   }
   return str_text(&s);
+}
+
+void model_inputs_note_integers(command *c, const model_inputs *in, const tn_model *m) {
+  port_list ports = list_ports(c, m, TN_PORT_INPUT);
+  for (size_t i = 0; i < in->n; i++) {
+    const model_input *x = &in->at[i];
+    tn_dtype_kind kind = tn_dtype_kind_of(x->value.dtype);
+    bool is_integer = kind == TN_KIND_SIGNED || kind == TN_KIND_UNSIGNED;
+    if (!x->is_drawn || !is_integer || !x->value.elements || ports.at[i].is_string ||
+        ports.at[i].is_deciding)
+      continue;
+    command_print_note(c,
+                       "input %s: its integers are drawn from 0 and 1; give others by --input "
+                       "%s=FILE.npy, or few as '%s=[…]'",
+                       x->name, x->name, x->name);
+  }
 }
 
 /* Loading. */

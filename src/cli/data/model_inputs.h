@@ -21,6 +21,7 @@ typedef struct model_input {
   const char *name; /* of the input */
   const char *from; /* "random", "ones", "zeros", its elements or the path of its file */
   const char *file; /* the path of its file; NULL: filled */
+  bool is_drawn;    /* its elements are random, and no VALUE says so */
   host_array value;
 } model_input;
 
@@ -54,6 +55,10 @@ void model_inputs_check_shapes(command *c, const model_inputs *in, const tn_mode
 
 /** The varying sizes of inputs with their values: "batch = 8, x:1 = 3". In the arena. */
 const char *model_inputs_sizes_text(command *c, const model_inputs *in, const tn_model *m);
+
+/** Tells which integers were drawn where no VALUE says "random", except for inputs that decide on
+    shapes or branches, of which model_inputs_make tells. */
+void model_inputs_note_integers(command *c, const model_inputs *in, const tn_model *m);
 
 /** Binds the inputs. */
 void model_inputs_bind(command *c, const model_inputs *in, tn_binding *b);

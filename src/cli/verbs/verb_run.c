@@ -244,8 +244,10 @@ static void check_options(command *c) {
 
 static model_inputs make_inputs(command *c, tn_model *m) {
   const run_options *o = c->options;
-  return o->input_dir ? onnx_test_set_read(c, o->input_dir, m, TN_PORT_INPUT)
-                      : model_inputs_make(c, m, &o->input, o->seed);
+  if (o->input_dir) return onnx_test_set_read(c, o->input_dir, m, TN_PORT_INPUT);
+  model_inputs in = model_inputs_make(c, m, &o->input, o->seed);
+  model_inputs_note_integers(c, &in, m);
+  return in;
 }
 
 static void write_folder(command *c, const char *folder, const results *all) {
