@@ -290,7 +290,8 @@ static tn_status set_input(tn_binding *b, size_t i, tn_shape shape, tn_dtype t, 
   in->data = data;
   in->dtype = (dtype)t;
   in->count = count;
-  for (size_t k = 0; k < p->rank; k++) in->size[k] = shape.size[k];
+  in->rank = (size_t)shape.rank;
+  for (size_t k = 0; k < in->rank; k++) in->size[k] = shape.size[k];
   return TN_OK;
 }
 
@@ -359,7 +360,8 @@ tn_status binding_check_carry(tn_binding *b, const tn_plan *p, size_t o, size_t 
   if (from->dtype != to->dtype)
     return diag_set(&b->diag, TN_ERR_DTYPE, "output %s is %s, input %s is %s", from->name,
                     dtype_name(from->dtype), to->name, dtype_name(to->dtype));
-  if (from->rank != to->rank) return refuse_ranks(b, from, to);
+  if (from->rank != to->rank && !binding_ports(b)->ports.inputs[i].is_late)
+    return refuse_ranks(b, from, to);
   return TN_OK;
 }
 

@@ -13,6 +13,7 @@ typedef struct bound_input {
   bool is_fresh; /* and no run has succeeded since */
   const void *data;
   dtype dtype; /* of `data` */
+  size_t rank;
   int64_t size[TN_MAX_RANK];
   uint64_t count;
   tn_buffer *imported;       /* the caller's memory, if the device can use it as it is */
@@ -129,7 +130,8 @@ static inline void binding_set_numbers(tn_binding *b, int64_t *numbers) {
   b->terms = b->sizes + b->plan->ports.sizes.n_results;
 }
 
-/** Refuses unless an input may take over an output of a plan: of its type and rank. */
+/** Refuses unless an input may take over an output of a plan: of its type and, unless it takes any,
+    its rank. */
 tn_status binding_check_carry(tn_binding *b, const tn_plan *p, size_t output, size_t input);
 
 /** Reads an input's elements as those of a type, through a buffer, which converts them. */

@@ -342,6 +342,7 @@ static void carry_outputs(tn_binding *b) {
     const bound_output *o = &b->outputs[in->carried_output - 1];
     binding_set_memory(&in->carried_memory, buffer_retain(o->memory));
     binding_set_memory(&in->imported, NULL); /* its size may differ */
+    in->rank = o->rank;
     memcpy(in->size, o->size, sizeof in->size);
     in->count = o->count;
   }

@@ -93,10 +93,11 @@ tn_status binding_check_shape(tn_binding *b, const plan_port *p, tn_shape shape,
   misfits m = {0};
   int64_t value;
   const tn_plan *plan = binding_ports(b);
-  if (shape.rank < 0 || (size_t)shape.rank != p->rank) return refuse_rank(b, p, shape);
+  bool is_any = p->is_late && shape.rank >= 0 && shape.rank <= TN_MAX_RANK;
+  if (!is_any && (shape.rank < 0 || (size_t)shape.rank != p->rank)) return refuse_rank(b, p, shape);
   if (!binding_element_count(shape, bytes, count))
     return diag_set(&b->diag, TN_ERR_SHAPE, "input %s: a size is no number, or too large", p->name);
-  for (size_t k = 0; k < p->rank; k++) {
+  for (size_t k = 0; k < p->rank && !is_any; k++) {
     const port_size *s = &p->size[k];
     if (s->is_fixed && shape.size[k] != s->offset)
       add_misfit(&m, p, k, shape.size[k], "not %lld, its fixed size", (long long)s->offset);

@@ -27,7 +27,8 @@ static tn_status read_value(void *user, size_t i, bool sizes_alone, plan_value *
   tn_binding *b = user;
   bound_input *in = &b->inputs[i];
   const plan_port *port = &b->late->ports.inputs[i];
-  memcpy(v->size, in->size, port->rank * sizeof *v->size);
+  v->rank = in->rank;
+  memcpy(v->size, in->size, in->rank * sizeof *v->size);
   v->count = (size_t)in->count;
   if (sizes_alone) return TN_OK;
   v->data = mem_calloc(&b->context->mem, v->count * dtype_bytes(port->dtype) + 1, 1);

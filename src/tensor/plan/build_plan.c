@@ -265,6 +265,8 @@ static void add_input(plan_builder *j, const node *n) {
   if (port->has_computed_size)
     diag_raise(j->d, TN_ERR_SHAPE, "a size of input %s is an element of a tensor", port->name);
   port->source = source;
+  const plan_late *late = j->g->late;
+  port->is_late = late && late->is_free && late->is_free[p->ports.n_inputs];
   add_name(j, &p->ports.input_of, port, "inputs");
   p->ports.n_inputs++;
 }

@@ -40,7 +40,7 @@ typedef struct plan_port {
   port_size size[TN_MAX_RANK];
   size_t source; /* of an input: the number of its BUFFER */
   bool has_computed_size;
-  bool is_late; /* an output of a late plan: no rank is known */
+  bool is_late; /* of a late plan: no rank is known; an input takes any */
 } plan_port;
 
 /** A fact, and the first size of an input that determines it. */
@@ -138,6 +138,7 @@ struct tn_plan {
 
 /** The value of an input in a run. */
 typedef struct plan_value {
+  size_t rank;
   int64_t size[TN_MAX_RANK];
   size_t count;
   void *data; /* of the port's type; NULL: not read */
@@ -149,6 +150,7 @@ typedef struct plan_late {
   const dtype *output_types;
   size_t n_outputs;
   const bool *deciding; /* by input: its value is needed */
+  const bool *is_free;  /* by input: it has any shape, and each plan is for one rank; NULL: none */
   size_t most_elements; /* of a value */
   bool of_sizes;        /* every plan is for the sizes of all inputs */
   /* Makes the plan for the values of inputs, whose ports are those of the late plan, and with

@@ -45,7 +45,8 @@ static void free_values(const tn_plan *p, plan_value values[]) {
 static bool has_values(const tn_plan *p, const plan_of_values *made, const plan_value values[]) {
   for (size_t i = 0; i < p->ports.n_inputs; i++) {
     const plan_value *a = &made->values[i], *b = &values[i];
-    bool has_sizes = !memcmp(a->size, b->size, p->ports.inputs[i].rank * sizeof *a->size);
+    if (a->rank != b->rank) return false;
+    bool has_sizes = !memcmp(a->size, b->size, a->rank * sizeof *a->size);
     if ((made->of_sizes || a->data) && !has_sizes) return false;
     if (!a->data) continue;
     if (!b->data) return false;

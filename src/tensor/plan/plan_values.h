@@ -1,7 +1,8 @@
 /* Late plans: elements of inputs decide on the graph, as the shape that a Reshape takes from one,
-   or their sizes do, where no graph is for all sizes. A late plan has ports and no graph; the plan
-   of a run is made for the values of the inputs that are needed, and kept with them; where that
-   fails, for the sizes of all inputs as well. Plans used least recently go first. */
+   or their sizes do, where no graph is for all sizes, or their ranks. A late plan has ports and no
+   graph; the plan of a run is made for the ranks of inputs and the values of those that are needed,
+   and kept with them; where that fails, for the sizes of all inputs as well. Plans used least
+   recently go first. */
 #ifndef TENON_TENSOR_PLAN_PLAN_VALUES_H
 #define TENON_TENSOR_PLAN_PLAN_VALUES_H
 
