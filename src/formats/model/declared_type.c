@@ -32,6 +32,12 @@ static const onnx_type *unwrap_tensor(const onnx_type *t, str *prefix) {
   return t && t->kind == ONNX_TYPE_TENSOR ? t : NULL;
 }
 
+dtype declared_type_elements(const onnx_type *t) {
+  if (t->kind == ONNX_TYPE_TENSOR && t->dtype == ONNX_STRING) return DT_I64;
+  bool is_data = t->kind == ONNX_TYPE_TENSOR && dtype_is_data((dtype)t->dtype);
+  return is_data ? (dtype)t->dtype : DT_VOID;
+}
+
 const char *declared_type_text(arena *a, const onnx_type *t) {
   str s = str_new(a);
   const onnx_type *tensor = unwrap_tensor(t, &s);

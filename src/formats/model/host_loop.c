@@ -1,12 +1,16 @@
 /* Loops that the host runs. The body is imported as a graph with sizes left open, of which the
-   first run makes a plan; its variants serve all trips. A run of the loop takes a binding of that
-   plan, sets what stays alike and the initial states, and lets the binding carry states from trip
-   to trip, so that they are copied once, at the end.
+   first run makes a plan; its variants serve all trips. A body that fits no open sizes, or whose
+   states change their ranks, is late, as models are (late_graph.h): its plan imports it again for
+   the shapes of each step. A run of the loop takes a binding of the plan, sets what stays alike and
+   the initial states, and lets the binding carry states from trip to trip, so that they are copied
+   once, at the end.
 
    The results are kept under the run that they are of until further steps have handed them out;
    what a run that failed left is freed by the next one of its execution. */
 #include "formats/model/host_loop.h"
 
+#include "formats/model/declared_type.h"
+#include "formats/model/late_graph.h"
 #include "formats/model/loop_results.h"
 #include "tensor/plan/binding.h"
 
@@ -28,6 +32,7 @@ typedef struct host_loop {
   importer_loop form; /* lists and graph lie in the arena of the steps */
   size_t n_first;     /* inputs of the body, and outputs, before the states: of a Loop one each */
   size_t n_results;
+  const importer_type *types; /* of the body's outputs */
   results_store results;
   mutex lock; /* of all that follows */
   diag diag;  /* of the ir and of making the plan */
@@ -50,7 +55,8 @@ typedef struct loop_run {
   tn_binding *b;
   loop_results *results;
   const int64_t *open;  /* sizes that the loop does not know */
-  const int64_t *fixed; /* the next of those that it does */
+  const size_t *ranks;  /* of the next array, and of those behind it */
+  const int64_t *fixed; /* the next of those sizes that it does */
   size_t first_array;   /* of the states, among those of the step */
   int64_t trip;         /* the number of the step at hand */
   int64_t most;         /* trips */
@@ -67,9 +73,10 @@ static tn_status fail_binding(const loop_run *r, tn_status s) {
 }
 
 /** The sizes of the next array of the step. */
-static tn_shape next_shape(loop_run *r, size_t rank) {
-  tn_shape s = {.rank = (int32_t)rank};
-  for (size_t k = 0; k < rank; k++, r->fixed++) s.size[k] = *r->fixed < 0 ? *r->open++ : *r->fixed;
+static tn_shape next_shape(loop_run *r) {
+  tn_shape s = {.rank = (int32_t)*r->ranks++};
+  for (int32_t k = 0; k < s.rank; k++, r->fixed++)
+    s.size[k] = *r->fixed < 0 ? *r->open++ : *r->fixed;
   return s;
 }
 
@@ -102,14 +109,14 @@ static tn_status set_entry(const loop_run *r, size_t i, const scanned_array *x) 
 static tn_status open_scanned(loop_run *r, size_t i, scanned_array *x) {
   const importer_loop *form = &r->l->form;
   const plan_port *p = input_port(r, r->l->n_first + form->n_states + i);
-  tn_shape whole = next_shape(r, p->rank + 1);
+  tn_shape whole = next_shape(r);
   if (i && whole.size[0] != r->most)
     return tn_fail(r->failure, TN_ERR_SHAPE, "scan inputs have %lld and %lld entries",
                    (long long)r->most, (long long)whole.size[0]);
   r->most = whole.size[0];
-  *x = (scanned_array){.entry = {.rank = (int32_t)p->rank},
+  *x = (scanned_array){.entry = {.rank = whole.rank - 1},
                        .data = r->a->data[r->first_array + form->n_states + i]};
-  for (size_t k = 0; k < p->rank; k++) x->entry.size[k] = whole.size[k + 1];
+  for (int32_t k = 0; k < x->entry.rank; k++) x->entry.size[k] = whole.size[k + 1];
   x->bytes = shape_bytes(&x->entry, p->dtype);
   return TN_OK;
 }
@@ -125,11 +132,25 @@ static tn_status set_inputs(loop_run *r, scanned_array scanned[]) {
       s = open_scanned(r, i - form->n_states, &scanned[i - form->n_states]);
       continue;
     }
-    tn_shape shape = next_shape(r, input_port(r, r->l->n_first + i)->rank);
+    tn_shape shape = next_shape(r);
     s = set_input(r, r->l->n_first + i, shape, r->a->data[r->first_array + i]);
     if (i < form->n_states) r->results->at[i].row = shape;
   }
   return s;
+}
+
+static tn_status refuse_entry(const loop_run *r, size_t i, const tn_shape *is) {
+  const tn_shape *was = &r->results->at[r->l->form.n_states + i].row;
+  int32_t k = 0;
+  if (is->rank != was->rank)
+    return tn_fail(r->failure, TN_ERR_SHAPE,
+                   "step %lld: its entry of scan output %zu has rank %d, and that of step 0 has %d",
+                   (long long)r->trip, i, (int)is->rank, (int)was->rank);
+  while (is->size[k] == was->size[k]) k++;
+  return tn_fail(r->failure, TN_ERR_SHAPE,
+                 "step %lld: axis %d of its entry of scan output %zu has size %lld, and that of "
+                 "step 0 has %lld",
+                 (long long)r->trip, (int)k, i, (long long)is->size[k], (long long)was->size[k]);
 }
 
 /** Appends the entry that a step gave to a scan output. */
@@ -142,12 +163,8 @@ static tn_status keep_entry(const loop_run *r, size_t i) {
   if (!r->trip) x->row = t.shape;
   bool is_alike = x->row.rank == t.shape.rank;
   for (int32_t k = 0; is_alike && k < t.shape.rank; k++)
-    if (x->row.size[k] != t.shape.size[k])
-      return tn_fail(
-          r->failure, TN_ERR_SHAPE,
-          "step %lld: axis %d of its entry of scan output %zu has size %lld, and that of "
-          "step 0 has %lld",
-          (long long)r->trip, (int)k, i, (long long)t.shape.size[k], (long long)x->row.size[k]);
+    is_alike = x->row.size[k] == t.shape.size[k];
+  if (!is_alike) return refuse_entry(r, i, &t.shape);
   tn_status s = loop_array_grow(&r->l->results, x, bytes, r->failure);
   if (s == TN_OK) s = tn_binding_read_at(r->b, output, t.dtype, x->data + x->bytes, bytes);
   if (s != TN_OK) return r->failure->status == s ? s : fail_binding(r, s);
@@ -220,8 +237,9 @@ static void set_empty_rows(const loop_run *r) {
   for (size_t i = form->n_states; i < r->l->n_results; i++) {
     const plan_port *p = &r->l->plan->ports.outputs[r->l->n_first + i];
     tn_shape *row = &r->results->at[i].row;
-    row->rank = (int32_t)p->rank;
-    for (size_t k = 0; k < p->rank; k++) row->size[k] = p->size[k].is_fixed ? p->size[k].offset : 0;
+    row->rank = (int32_t)r->l->types[r->l->n_first + i].rank;
+    for (int32_t k = 0; k < row->rank; k++)
+      row->size[k] = !p->is_late && p->size[k].is_fixed ? p->size[k].offset : 0;
   }
 }
 
@@ -250,8 +268,23 @@ static void read_bounds(loop_run *r) {
   if (form->has_condition) r->goes_on = *(const bool *)a->data[r->first_array++];
   if (r->most < 0) r->most = 0;
   size_t n = r->l->plan->ports.n_inputs - r->l->n_first;
+  r->ranks = form->ranks;
   r->fixed = form->fixed;
   r->open = r->first_array + n < a->n_inputs ? a->data[a->n_inputs - 1] : NULL;
+}
+
+/** Refuses a result of another rank than the graph around the loop has it. */
+static tn_status check_ranks(const loop_run *r) {
+  for (size_t i = 0; i < r->l->n_results; i++) {
+    int32_t is = r->results->at[i].row.rank;
+    size_t was = r->l->types[r->l->n_first + i].rank;
+    if (!r->l->form.is_wanted[i] || (size_t)is == was) continue;
+    return tn_fail(r->failure, TN_ERR_SHAPE,
+                   "result %zu has rank %d after %lld steps, and was taken to have rank %zu: steps "
+                   "change it; give the trip count when the model is loaded (tn_model_desc.values)",
+                   i, (int)is, (long long)r->trip, was);
+  }
+  return TN_OK;
 }
 
 /** Writes the number of steps and the sizes of wanted results. */
@@ -267,9 +300,30 @@ static void tell_sizes(const loop_run *r) {
 
 /* Plan and bindings. */
 
+static const char plan_name[] = "body of a loop";
+
+/** Makes the plan of a late body, whose states take any shape. */
+static tn_status make_late_plan(host_loop *l) {
+  bool *is_free = mem_calloc(l->mem, l->graph.n_inputs + 1, sizeof *is_free);
+  if (!is_free) return diag_set(&l->diag, TN_ERR_MEMORY, "out of memory");
+  for (size_t i = 0; i < l->form.n_states; i++) is_free[l->n_first + i] = true;
+  const late_graph of = {.context = l->context,
+                         .file = l->file,
+                         .graph = &l->graph,
+                         .name = plan_name,
+                         .variants = TN_VARIANTS_STEADY,
+                         .is_interpreted = l->is_interpreted,
+                         .is_body = true,
+                         .is_free = is_free};
+  tn_status s = late_graph_make_plan(&of, &l->diag, &l->plan);
+  mem_free(l->mem, is_free, (l->graph.n_inputs + 1) * sizeof *is_free);
+  return s;
+}
+
 static tn_status make_plan(host_loop *l) {
+  if (l->graph.is_late) return make_late_plan(l);
   plan_graph g = model_graph_of_plan(&l->graph, l->file);
-  g.name = "body of a loop";
+  g.name = plan_name;
   g.title = NULL;
   g.variants = TN_VARIANTS_STEADY; /* sizes that each step changes are there once */
   g.is_interpreted = l->is_interpreted;
@@ -334,6 +388,7 @@ static tn_status run_loop(const void *options, string_table *t, const host_array
   if (results) {
     read_bounds(&r);
     s = take_steps(&r);
+    if (s == TN_OK) s = check_ranks(&r);
   } else {
     s = tn_fail(f, TN_ERR_MEMORY, "out of memory");
   }
@@ -404,24 +459,85 @@ static tn_status import_body(host_loop *l, const model_graph_request *of) {
                            .sizes = l->form.changing,
                            .n_sizes = l->form.n_changing,
                            .copies_weights = of->copies_weights,
+                           .is_open = !l->form.may_be_late,
+                           .may_be_exact = l->form.may_be_late,
+                           .is_late = l->form.late,
+                           .late_reason = l->form.late_reason,
                            .stop = of->stop};
   l->file->onnx->graph = &l->form.body;
   if (l->form.opsets->n) l->file->onnx->opsets = *l->form.opsets;
   return model_graph_import(&l->graph, &r, &l->diag);
 }
 
+/** The types of the outputs of an imported body. */
+static const importer_type *imported_types(const host_loop *l, arena *a) {
+  const model_graph *g = &l->graph;
+  importer_type *types = arena_alloc(a, (g->n_outputs + 1) * sizeof *types);
+  for (size_t i = 0; i < g->n_outputs; i++) {
+    const node *x = g->nodes[g->n_inputs + i];
+    types[i] = (importer_type){(dtype)x->dtype, x->rank, g->is_string[g->n_inputs + i]};
+  }
+  return types;
+}
+
+/** The types that the file declares for the outputs of a body; NULL: not of all. */
+static const importer_type *declared_types(const host_loop *l, arena *a) {
+  const onnx_values *outputs = &l->form.body.outputs;
+  importer_type *types = arena_alloc(a, (outputs->n + 1) * sizeof *types);
+  for (size_t i = 0; i < outputs->n; i++) {
+    const onnx_type *t = &outputs->at[i].type;
+    dtype elements = declared_type_elements(t);
+    if (elements == DT_VOID || !t->has_shape) return NULL;
+    types[i] = (importer_type){elements, t->dims.n, t->dtype == ONNX_STRING};
+  }
+  return types;
+}
+
+/** Finds the types of the outputs, of a late body those that an import with sizes gave. */
+static void find_types(host_loop *l, arena *a) {
+  model_graph *g = &l->graph;
+  if (l->form.late)
+    g->late_types = l->form.late;
+  else if (!g->is_late)
+    l->types = imported_types(l, a);
+  else if (!g->late_types)
+    g->late_types = declared_types(l, a);
+  if (g->is_late) l->types = g->late_types;
+  if (!l->types)
+    diag_raise(a->diag, TN_ERR_UNSUPPORTED,
+               "only a run of the body tells the types of its results, and it does not declare "
+               "them%s%.1000s",
+               g->exact_reason ? ": " : "", g->exact_reason ? g->exact_reason : "");
+}
+
 /** The steps of an imported loop. */
 static importer_loop_body steps_of(host_loop *l, arena *a) {
+  find_types(l, a);
   host_step *results = arena_calloc(a, l->n_results + 1, sizeof *results);
   for (size_t i = 0; i < l->n_results; i++) {
     const loop_result result = {l, i};
     results[i] = (host_step){.run = hand_out, .options = arena_copy(a, &result, sizeof result)};
   }
-  return (importer_loop_body){.inputs = l->graph.nodes,
-                              .outputs = l->graph.nodes + l->graph.n_inputs,
-                              .is_string = l->graph.is_string + l->graph.n_inputs,
-                              .run = {.run = run_loop, .destroy = close_loop, .options = l},
-                              .results = results};
+  return (importer_loop_body){
+      .inputs = l->graph.nodes,
+      .outputs = l->graph.nodes + l->graph.n_inputs,
+      .types = l->types,
+      .is_late = l->graph.is_late,
+      .late_reason = l->graph.exact_reason,
+      .reads_later = l->graph.is_late || l->graph.has_late_body,
+      .run = {.run = run_loop, .destroy = close_loop, .options = l},
+      .results = results};
+}
+
+typedef struct loop_opening {
+  host_loop *l;
+  arena *a;
+  importer_loop_body steps;
+} loop_opening;
+
+static void make_steps(void *arg) {
+  loop_opening *o = arg;
+  o->steps = steps_of(o->l, o->a);
 }
 
 importer_loop_body host_loop_open(const model_graph_request *of, const importer_loop *from,
@@ -445,5 +561,8 @@ importer_loop_body host_loop_open(const model_graph_request *of, const importer_
     close_loop(l);
     diag_rethrow(d);
   }
-  return steps_of(l, a);
+  loop_opening o = {l, a, {0}};
+  if (diag_catch(d, make_steps, &o) == TN_OK) return o.steps;
+  close_loop(l);
+  diag_rethrow(d);
 }

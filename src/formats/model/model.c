@@ -4,6 +4,7 @@
 
 #include "formats/model/declared_type.h"
 #include "formats/model/given_inputs.h"
+#include "formats/model/late_graph.h"
 #include "formats/model/late_model.h"
 #include "formats/model/model_part.h"
 #include "formats/onnx/importer/importer.h"
@@ -63,7 +64,8 @@ static tn_status import_graph_of(tn_model *m, const tn_model_desc *desc) {
   tn_status s = model_graph_import(&m->graph, &r, &m->diag);
   if (desc->about_sizes) *desc->about_sizes = r.blames_sizes;
   if (s == TN_OK && m->graph.is_late) s = late_model_open(m, desc->sizes, desc->n_sizes, &m->diag);
-  if (s == TN_OK && m->graph.is_late && desc->copy) s = onnx_model_detach(m->data->onnx, &m->diag);
+  bool reads_later = m->graph.is_late || m->graph.has_late_body;
+  if (s == TN_OK && reads_later && desc->copy) s = onnx_model_detach(m->data->onnx, &m->diag);
   m->name = *m->data->onnx->graph->name ? m->data->onnx->graph->name : "model";
   if (s != TN_OK) m->context->diag.failure = m->diag.failure;
   return s;
@@ -82,7 +84,8 @@ static tn_status load_model(tn_context *c, tn_model *m, const char *path, const 
   if (s == TN_OK) s = import_graph_of(m, desc);
   if (s == TN_OK && !m->graph.is_late && !desc->n_outputs)
     s = diag_catch(&c->diag, warn_wrong_output_types, m);
-  if (desc->copy && !m->graph.is_late) onnx_model_unmap(m->data->onnx);
+  bool reads_later = m->graph.is_late || m->graph.has_late_body;
+  if (desc->copy && !reads_later) onnx_model_unmap(m->data->onnx);
   if (s != TN_OK && s != TN_ERR_MEMORY && *name) diag_prefix(&c->diag, "%.400s", name);
   return s;
 }
@@ -151,9 +154,22 @@ static tn_status build_plan(tn_model *m) {
   return plan_build(m->context, &g, &m->diag, &m->plan);
 }
 
+static tn_status make_late_plan(tn_model *m) {
+  const late_graph of = {.context = m->context,
+                         .file = m->data,
+                         .graph = &m->graph,
+                         .name = m->name,
+                         .sizes = m->sizes,
+                         .n_sizes = m->n_sizes,
+                         .variants = m->variants,
+                         .is_tunable = m->is_tunable,
+                         .is_interpreted = m->is_interpreted};
+  return late_graph_make_plan(&of, &m->diag, &m->plan);
+}
+
 /** Makes the plan; the caller holds the lock. */
 static tn_status make_plan(tn_model *m) {
-  tn_status s = m->graph.is_late ? late_model_make_plan(m, &m->diag, &m->plan) : build_plan(m);
+  tn_status s = m->graph.is_late ? make_late_plan(m) : build_plan(m);
   return s == TN_OK ? s : context_set_thread_message(m->context, &m->diag);
 }
 

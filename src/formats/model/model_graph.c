@@ -23,6 +23,11 @@ typedef struct model_import {
   const importer_sizes *tried; /* the failure is with these sizes too; NULL: with open ones */
 } model_import;
 
+/** The file's model, or the caller's. */
+static const onnx_model *model_of(const model_import *j) {
+  return j->request->onnx ? j->request->onnx : j->request->file->onnx;
+}
+
 /* Graph inputs and weights. */
 
 static const node *node_of_buffer(model_import *j, size_t number, dtype t, size_t rank,
@@ -219,7 +224,7 @@ static void drop_common_prefix(model_graph *g) {
 
 static void add_labels(model_import *j) {
   model_graph *g = j->g;
-  const onnx_nodes *nodes = &j->request->file->onnx->graph->nodes;
+  const onnx_nodes *nodes = &model_of(j)->graph->nodes;
   size_t n = 0, ports = g->n_inputs + g->n_outputs;
   node_list order = topo_sort(&j->work, j->nodes + g->n_inputs, g->n_outputs, NULL, NULL);
   map live = {0};
@@ -283,12 +288,14 @@ static void copy_graph(model_import *j) {
 
 static void import_nodes(void *arg) {
   model_import *j = arg;
-  import_graph(&j->importer, j->request->file->onnx);
+  import_graph(&j->importer, model_of(j));
 }
 
 static importer_loop_body open_loop(void *user, const importer_loop *l) {
   const model_import *j = user;
-  return host_loop_open(j->request, l, &j->g->host->arena, j->d);
+  importer_loop_body made = host_loop_open(j->request, l, &j->g->host->arena, j->d);
+  j->g->has_late_body |= made.reads_later;
+  return made;
 }
 
 /** Prepares an import of the file. */
@@ -297,6 +304,7 @@ static void init_importer(model_import *j, import *im) {
   im->host = j->g->host;
   im->callbacks = (importer_callbacks){add_input, add_weight, open_loop, j};
   im->is_body = j->request->is_body;
+  im->may_have_late_bodies = !j->request->is_open;
   im->tensors = model_file_of_tensors(j->request->file);
   im->size_constraints = j->request->sizes;
   im->n_size_constraints = j->request->n_sizes;
@@ -312,7 +320,7 @@ static void find_problems(void *arg) {
   import *im = arena_calloc(&j->work, 1, sizeof *im);
   init_importer(j, im);
   if (j->tried) im->given_sizes = j->tried;
-  import_find_problems(im, j->request->file->onnx);
+  import_find_problems(im, model_of(j));
   for (size_t i = 0; i < im->problems.n; i++) {
     const importer_problem *p = &im->problems.at[i];
     const tn_model_problem told = {.size = sizeof told,
@@ -341,7 +349,7 @@ static void tell_problems(model_import *j) {
 
 /** Raises if an output is declared to be no tensor: how many ports it is depends on values. */
 static void refuse_late_lists(model_import *j) {
-  const onnx_values *outputs = &j->request->file->onnx->graph->outputs;
+  const onnx_values *outputs = &model_of(j)->graph->outputs;
   for (size_t i = 0; i < outputs->n; i++)
     if (outputs->at[i].type.kind > ONNX_TYPE_TENSOR)
       diag_raise(j->d, TN_ERR_UNSUPPORTED,
@@ -375,7 +383,7 @@ static void import_trial(void *arg) {
   const trial_import *t = arg;
   init_importer(t->j, t->importer);
   t->importer->given_sizes = t->sizes;
-  import_graph(t->importer, t->j->request->file->onnx);
+  import_graph(t->importer, model_of(t->j));
 }
 
 static trial_import try_sizes(model_import *j, importer_sizes *sizes) {
@@ -427,7 +435,7 @@ static bool fail_alike(const trial_import *x, const trial_import *y) {
 }
 
 static bool has_lists(const model_import *j) {
-  const onnx_values *outputs = &j->request->file->onnx->graph->outputs;
+  const onnx_values *outputs = &model_of(j)->graph->outputs;
   bool has = false;
   for (size_t i = 0; i < outputs->n; i++) has |= outputs->at[i].type.kind > ONNX_TYPE_TENSOR;
   return has;
@@ -471,6 +479,18 @@ static void keep_fitting_sizes(model_import *j, const trial_import *of) {
   j->g->fitting = copy_sizes(j->g->arena, open, sizes);
 }
 
+/** Keeps the types of the outputs of a trial that succeeded. */
+static void keep_types(model_import *j, const import *m) {
+  model_graph *g = j->g;
+  importer_type *types = arena_alloc(g->arena, (m->outputs.n + 1) * sizeof *types);
+  if (m->outputs.n != model_of(j)->graph->outputs.n) return; /* values are lacking */
+  for (size_t i = 0; i < m->outputs.n; i++) {
+    const importer_port *p = &m->outputs.at[i];
+    types[i] = (importer_type){(dtype)p->node->dtype, p->node->rank, p->is_string};
+  }
+  g->late_types = types;
+}
+
 /** The first trial that fails as an earlier one does; NULL: there is none, or some trial succeeds,
     whose sizes are kept. The numbers are small and large, even and odd, and 1, the size of many a
     batch. */
@@ -482,6 +502,7 @@ static const trial_import *find_wrong_trial(model_import *j) {
   for (size_t i = 0; i < TRIALS; i++) {
     all[i] = try_number(j, numbers[i]);
     if (all[i].failure.status == TN_OK) {
+      keep_types(j, all[i].importer);
       keep_fitting_sizes(j, &all[i]);
       return NULL;
     }
@@ -504,6 +525,11 @@ static bool waits_for_sizes(model_import *j) {
   return !wrong;
 }
 
+static void forget_outputs(model_import *j) {
+  j->importer.outputs.n = j->importer.lists.n = 0;
+  j->g->is_late = true;
+}
+
 /** Keeps the inputs alone where nodes depend on their values or sizes. */
 static void settle_late(model_import *j) {
   bool lacks_values = importer_lacks_values(&j->importer);
@@ -517,8 +543,16 @@ static void settle_late(model_import *j) {
     refuse_late_lists(j);
   else
     import_inputs(&j->importer);
-  j->importer.outputs.n = j->importer.lists.n = 0;
-  j->g->is_late = true;
+  forget_outputs(j);
+}
+
+/** Imports the inputs alone, of a graph that is known to be late. */
+static void import_late(model_import *j) {
+  const char *reason = j->request->late_reason;
+  j->importer.model = model_of(j);
+  if (reason) j->g->exact_reason = arena_printf(j->g->arena, "%s", reason);
+  import_inputs(&j->importer);
+  forget_outputs(j);
 }
 
 static void list_deciding(model_import *j) {
@@ -533,7 +567,10 @@ static void list_deciding(model_import *j) {
 static void import_body(void *arg) {
   model_import *j = arg;
   init_importer(j, &j->importer);
-  if (diag_catch(j->d, import_nodes, j) != TN_OK) settle_late(j);
+  if (j->request->is_late)
+    import_late(j);
+  else if (diag_catch(j->d, import_nodes, j) != TN_OK)
+    settle_late(j);
   add_ports(j);
   list_deciding(j);
   add_labels(j);

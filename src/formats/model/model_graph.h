@@ -68,10 +68,12 @@ typedef struct model_graph {
   host_steps *host;     /* NULL: there are none */
   importer_list *lists; /* outputs that are sequences or absent */
   size_t n_lists;
-  bool is_late;   /* elements or sizes of inputs decide on nodes: the graph has no outputs */
-  bool *deciding; /* by input: its elements do */
+  bool is_late;       /* elements or sizes of inputs decide on nodes: the graph has no outputs */
+  bool *deciding;     /* by input: its elements do */
+  bool has_late_body; /* a loop that the host runs, or one in its body, is imported by runs again */
   const char *exact_reason; /* the sizes of all inputs decide: why they cannot be open; else NULL */
   const importer_sizes *fitting; /* by input: sizes that were found to fit then; NULL: none were */
+  const importer_type *late_types; /* of the outputs of a late graph; NULL: not known */
 } model_graph;
 
 /** An import of a model's file. */
@@ -82,6 +84,7 @@ typedef struct model_graph_request {
   bool is_interpreted; /* likewise */
   bool is_body;        /* the file is the body of such a loop */
   model_file *file;
+  const onnx_model *onnx;     /* with another graph than the file's; NULL: the file's */
   bool copies_weights;        /* from the file, rather than importing its memory */
   const tn_model_size *sizes; /* the caller's constraints */
   size_t n_sizes;
@@ -89,7 +92,10 @@ typedef struct model_graph_request {
   size_t n_values;
   const importer_sizes *input_sizes; /* of a run; NULL: open */
   stop_condition stop;
+  bool is_open;                      /* no body of a loop in the graph may be late */
   bool may_be_exact;                 /* where nodes fit no open sizes, the graph may be late */
+  bool is_late;                      /* the graph is late, whether nodes fit or not; */
+  const char *late_reason;           /* with this `exact_reason` */
   bool leaves_out_sequences;         /* among outputs */
   const tn_model_problems *problems; /* told of a failure's problems; NULL: nobody is */
   bool is_told;                      /* the caller says itself how sizes are constrained */

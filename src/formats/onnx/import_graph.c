@@ -106,17 +106,21 @@ static bool import_sizes(import *m, graph_import *k) {
   return import_with_separate_sizes(m) || import_with_needed_sizes(k) == TN_OK;
 }
 
-/** Imports the graph once more, with the host running the loops that a plan cannot; false: it did
-    not help. */
+/** Imports the graph once more, with the host running the loops that a plan cannot, and then with
+    runs importing their bodies; false: it did not help. */
 static bool import_hosting_loops(import *m, graph_import *k) {
-  if (!m->refuses_loop || !m->callbacks.loop || importer_lacks_values(m)) return false;
-  if (stops_work(m->b.diag->status)) return false;
-  diag_clear(m->b.diag);
-  m->separates_names = false;
-  input_sizes_forget_bounds(m);
-  importer_reset(m);
-  m->hosts_loops = true;
-  return import_sizes(m, k);
+  while (m->refuses_loop && m->callbacks.loop && !importer_lacks_values(m)) {
+    bool is_last = m->has_late_bodies || (m->hosts_loops && !m->may_have_late_bodies);
+    if (is_last || stops_work(m->b.diag->status)) return false;
+    diag_clear(m->b.diag);
+    m->separates_names = false;
+    input_sizes_forget_bounds(m);
+    importer_reset(m);
+    m->has_late_bodies = m->hosts_loops;
+    m->hosts_loops = true;
+    if (import_sizes(m, k)) return true;
+  }
+  return false;
 }
 
 bool importer_lacks_values(const import *m) {

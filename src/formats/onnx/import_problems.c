@@ -128,6 +128,7 @@ void import_find_problems(import *m, const onnx_model *model) {
   m->model = model;
   m->opsets = &model->opsets;
   m->hosts_loops = m->callbacks.loop != NULL;
+  m->has_late_bodies = m->hosts_loops && m->may_have_late_bodies;
   const importer_problems operators = list_unsupported_operators(model, m->b.arena);
   m->separates_names = input_sizes_share_names(m);
   find_problems_of_parts(m, &operators);

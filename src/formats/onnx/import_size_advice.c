@@ -59,8 +59,10 @@ bool importer_suggest_sizes(import *m, const onnx_node *n) {
 void importer_blame_sizes(import *m, const onnx_node *n) {
   tn_status s = m->b.diag->status;
   const node *needed = m->b.needed;
-  if (m->is_body) return; /* nobody constrains its sizes */
+  const tn_failure plain = m->b.diag->failure;
   if (s != TN_ERR_SHAPE && s != TN_ERR_UNSUPPORTED) return;
   m->blames_sizes = importer_suggest_sizes(m, n);
-  m->asks_exact_sizes = m->blames_sizes && !m->has_bound && !(needed && needed->hi < 0);
+  if (m->is_body) m->b.diag->failure = plain; /* nobody constrains its sizes */
+  bool may_be_bounded = m->has_bound && !m->is_body;
+  m->asks_exact_sizes = m->blames_sizes && !may_be_bounded && !(needed && needed->hi < 0);
 }

@@ -16,6 +16,13 @@
 /** The newest opset of the default domain that onnx_operators.def was checked against. */
 enum { ONNX_OPSET_MAX = 28 };
 
+/** The type of an output. */
+typedef struct importer_type {
+  dtype dtype;
+  size_t rank;
+  bool is_string; /* its elements are numbers of strings */
+} importer_type;
+
 /** A loop whose body the host runs as a model of its own, step by step. The model's inputs are, of
    a Loop, the number of the step; then the states, the entries that a step of a Scan gets, and what
     the body reads of the graphs around it. Its outputs are, of a Loop, whether it goes on; then the
@@ -31,14 +38,22 @@ typedef struct importer_loop { /* in the arena of the steps of the host */
   const bool *is_wanted;                        /* by result: states, then scan outputs */
   const tn_model_size *changing;                /* constraints of the sizes that a step changes */
   size_t n_changing;
-  const int64_t *fixed; /* sizes of the step's further inputs, of all axes, one after another; -1:
-                           the next element of the step's last input, a vector of i64 */
+  const size_t *ranks;  /* of the step's further inputs */
+  const int64_t *fixed; /* sizes of these, of all axes, one after another; -1: the next element of
+                           the step's last input, a vector of i64 */
+  bool may_be_late;
+  const importer_type *late; /* by output of the body: its states take any shape, and it is imported
+                                for those that they have; NULL: it is imported once */
+  const char *late_reason;   /* they decide by their sizes: why these cannot be open; else NULL */
 } importer_loop;
 
 /** The imported body of such a loop, and the steps of the host that run it. */
 typedef struct importer_loop_body {
   const node *const *inputs, *const *outputs; /* of the model, in an ir of its own */
-  const bool *is_string;                      /* by output */
+  const importer_type *types;                 /* by output */
+  bool is_late;            /* no outputs are there: what only a run knows decides on them */
+  const char *late_reason; /* sizes decide: why these cannot be open; else NULL */
+  bool reads_later;        /* runs import it, or a body in it, again */
   host_step run; /* its result: the number of steps, then the sizes of wanted results in their
                     order, of scan outputs without the first */
   const host_step *results; /* by result: takes `run`'s result, after which it has the array */
@@ -131,7 +146,9 @@ typedef struct import {
   bool asks_exact_sizes;      /* an import with the sizes of a run may succeed */
   const onnx_node *failed;    /* the node of the failure; NULL: there is none */
   bool is_body;               /* the graph is the body of a loop that the host runs */
-  bool hosts_loops;           /* the host runs loops that a plan cannot */
+  bool hosts_loops;           /* the host runs loops that a plan cannot; */
+  bool has_late_bodies;       /* runs import their bodies where that helps */
+  bool may_have_late_bodies;  /* it may do so, where nothing else helps */
   bool refuses_loop;          /* a loop was met that a plan cannot run */
   bool assumes_trips;         /* the next Loop is built to see whether any trip count lets it */
 } import;

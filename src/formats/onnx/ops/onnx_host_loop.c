@@ -4,7 +4,10 @@
 
    Sizes of the states that no step changes are numbers of the body's model, or its variables, named
    by the sizes of the model around. Which ones a step changes is found by importing the body: those
-   that come out otherwise than they went in are open in the next import. */
+   that come out otherwise than they went in are open in the next import. A body that fits no open
+   sizes, or whose steps change the rank of a state, is late: it is imported by runs. The model
+   around needs the ranks of results: they follow from imports for the ranks that states have in the
+   first step, in the second, and so on until they stay. */
 #include "formats/onnx/ops/onnx_host_loop.h"
 
 #include "formats/onnx/importer/shape_tensors.h"
@@ -73,6 +76,8 @@ typedef struct loop_input {
   const node *x;     /* of strings their numbers */
   size_t first_axis; /* 1: scanned */
   bool is_string;
+  size_t rank;  /* of what the body gets; of a state in the step for which it is imported */
+  bool is_open; /* steps change it otherwise than single sizes: all sizes are open */
   size_t group[SIZES_MAX_RANK]; /* 0: no step changes the size of this axis; else it is changed like
                                    those of the same group and first size */
 } loop_input;
@@ -95,6 +100,7 @@ typedef struct loop_import {
   string_map seen;        /* names of these values */
   VEC(body_size) sizes;   /* that are open in the body */
   VEC(tn_model_size) changing; /* sizes of the body that a step changes */
+  size_t n_rank_changes;       /* steps so far that change the rank of a state */
   importer_loop spec;
 } loop_import;
 
@@ -112,6 +118,7 @@ static void add_input(loop_import *l, const char *name, value v, size_t first_ax
   if (in.x->rank > TN_MAX_RANK)
     onnx_fail(l->c, TN_ERR_UNSUPPORTED, "'%.200s' has %u dimensions; at most %d are supported",
               name, in.x->rank, TN_MAX_RANK);
+  in.rank = in.x->rank - first_axis;
   vec_push(l->a, &l->inputs, in);
 }
 
@@ -127,12 +134,24 @@ static void add_constant(loop_import *l, const char *name, const node *x, size_t
   vec_push(l->a, &l->constants, arena_copy(l->a, &t, sizeof t));
 }
 
+/** A weight of the file, or the value of an input, copied, as runs may import the body once more.
+ */
+static onnx_tensor *copy_weight(loop_import *l, const onnx_tensor *weight) {
+  const import *m = l->c->m;
+  onnx_tensor *t = arena_copy(l->a, weight, sizeof *weight);
+  if (!m->n_given || weight < m->given || weight >= m->given + m->n_given) return t;
+  t->dims = (onnx_ints){0};
+  for (size_t i = 0; i < weight->dims.n; i++) vec_push(l->a, &t->dims, weight->dims.at[i]);
+  t->data = arena_copy(l->a, weight->data, weight->bytes);
+  return t;
+}
+
 /** Adds a value as a constant, if it is a weight, or few elements that are known; else false. */
 static bool add_known(loop_import *l, const char *name, value v) {
   import *m = l->c->m;
   const onnx_tensor *weight = map_get(&m->weights, v.node);
   if (weight && !weight->is_computed) {
-    onnx_tensor *t = arena_copy(l->a, weight, sizeof *weight);
+    onnx_tensor *t = copy_weight(l, weight);
     t->name = name;
     vec_push(l->a, &l->constants, t);
     return true;
@@ -207,7 +226,9 @@ static onnx_value typed_input(loop_import *l, const loop_input *in) {
   v.type.kind = ONNX_TYPE_TENSOR;
   v.type.dtype = in->is_string ? ONNX_STRING : (int32_t)in->x->dtype;
   v.type.has_shape = true;
-  for (size_t k = in->first_axis; k < in->x->rank; k++) {
+  for (size_t k = 0; k < in->rank && in->is_open; k++)
+    vec_push(l->a, &v.type.dims, ((onnx_dim){.value = -1, .param = ""}));
+  for (size_t k = in->first_axis; k < in->x->rank && !in->is_open; k++) {
     const node *size = in->x->dims[k];
     bool is_number = node_is_const(size) && !in->group[k];
     onnx_dim d = {.value = is_number ? node_int(size) : -1, .param = ""};
@@ -224,7 +245,7 @@ static onnx_value typed_input(loop_import *l, const loop_input *in) {
 static void add_outputs(loop_import *l, onnx_graph *g) {
   string_map seen = {0};
   for (size_t i = 0; i < l->f->body->outputs.n; i++) {
-    onnx_value v = {.name = l->f->body->outputs.at[i].name};
+    onnx_value v = l->f->body->outputs.at[i];
     if (string_map_get(&seen, v.name)) {
       onnx_node copy = {.name = "", .op_type = "Identity", .domain = "", .overload = ""};
       vec_push(l->a, &copy.inputs, v.name);
@@ -267,12 +288,15 @@ static void describe_loop(loop_import *l) {
   bool *wanted = arena_calloc(l->a, results + 1, sizeof *wanted);
   for (size_t i = 0; i < results; i++) wanted[i] = is_wanted(l, i);
   int64_t *fixed = arena_alloc(l->a, (l->inputs.n * TN_MAX_RANK + 1) * sizeof *fixed);
+  size_t *ranks = arena_alloc(l->a, (l->inputs.n + 1) * sizeof *ranks);
+  for (size_t i = 0; i < l->inputs.n; i++) ranks[i] = l->inputs.at[i].x->rank;
   for (size_t i = 0; i < l->inputs.n; i++)
     for (size_t k = 0; k < l->inputs.at[i].x->rank; k++) {
       const node *size = l->inputs.at[i].x->dims[k];
       fixed[n++] = node_is_const(size) ? node_int(size) : -1;
     }
   l->spec = (importer_loop){.opsets = l->c->m->opsets,
+                            .may_be_late = l->c->m->has_late_bodies,
                             .is_scan = f->is_scan,
                             .has_trips = !f->is_scan && onnx_has_input(l->c, 0),
                             .has_condition = !f->is_scan && onnx_has_input(l->c, 1),
@@ -282,21 +306,67 @@ static void describe_loop(loop_import *l) {
                             .reads_backward = copy_flags(l, f->reads_backward, f->n_scanned),
                             .writes_backward = copy_flags(l, f->writes_backward, f->n_entries),
                             .is_wanted = wanted,
+                            .ranks = ranks,
                             .fixed = fixed};
 }
 
-static _Noreturn void refuse_state(const loop_import *l, size_t i, tn_status s, const char *what) {
-  onnx_fail(l->c, s, "a step changes the %s of state '%.100s'", what, l->inputs.at[i].name);
+/** Checks that a step gives a state of the same type. */
+static void check_state(const loop_import *l, size_t i, const importer_loop_body *made) {
+  const importer_type *after = &made->types[l->n_first + i];
+  const loop_input *in = &l->inputs.at[i];
+  if (in->x->dtype != after->dtype || after->is_string != in->is_string)
+    onnx_fail(l->c, TN_ERR_DTYPE, "state '%.100s' is %s, but becomes %s", in->name,
+              dtype_name((dtype)in->x->dtype), dtype_name(after->dtype));
 }
 
-/** Checks that a step gives a state of the same type and rank. */
-static void check_state(const loop_import *l, size_t i, const importer_loop_body *made) {
-  const node *before = made->inputs[l->n_first + i], *after = made->outputs[l->n_first + i];
-  const loop_input *in = &l->inputs.at[i];
-  if (before->dtype != after->dtype || made->is_string[l->n_first + i] != in->is_string)
-    onnx_fail(l->c, TN_ERR_DTYPE, "state '%.100s' is %s, but becomes %s", in->name,
-              dtype_name((dtype)before->dtype), dtype_name((dtype)after->dtype));
-  if (before->rank != after->rank) refuse_state(l, i, TN_ERR_UNSUPPORTED, "rank");
+/** The trip count; -1: it is not known. */
+static int64_t known_trips(const loop_import *l) {
+  size_t n;
+  if (!l->spec.has_trips) return -1;
+  const node *const *e = shape_tensor_elements(l->c->m, l->c->inputs[0], &n);
+  if (!e || n != 1 || !node_is_const(e[0])) return -1;
+  int64_t trips = node_int(e[0]);
+  return trips > 0 ? trips : 0;
+}
+
+/** Refuses a state whose rank has no end known; a trip count that is an input of the model decides
+   on the rank. */
+static _Noreturn void refuse_ranks(const loop_import *l, size_t state) {
+  import *m = l->c->m;
+  m->deciding.n = 0;
+  m->uses_data = false;
+  bool is_known = known_trips(l) >= 0; /* lists what decides */
+  m->uses_data |= is_known;
+  onnx_fail(l->c, TN_ERR_UNSUPPORTED,
+            "each step changes the rank of state '%.100s', so that only the number of steps tells "
+            "the rank of the result; give the trip count when the model is loaded",
+            l->inputs.at[state].name);
+}
+
+/** Takes the ranks that states have after a step for those before the next one; false: they stay,
+   or there is no next one. */
+static bool take_ranks(loop_import *l, const importer_loop_body *made) {
+  enum { MOST_CHANGES = 4, MOST_OF_KNOWN_TRIPS = 64 };
+  const importer_type *after = made->types + l->n_first;
+  const import *m = l->c->m;
+  size_t changed = SIZE_MAX;
+  for (size_t i = 0; i < l->f->n_states; i++) {
+    check_state(l, i, made);
+    if (l->inputs.at[i].rank != after[i].rank) changed = i;
+  }
+  if (changed == SIZE_MAX) return false;
+  if (!m->has_late_bodies)
+    onnx_fail(l->c, TN_ERR_UNSUPPORTED, "a step changes the rank of state '%.100s'",
+              l->inputs.at[changed].name);
+  int64_t trips = known_trips(l);
+  if (++l->n_rank_changes > (trips < 0 ? MOST_CHANGES : MOST_OF_KNOWN_TRIPS))
+    refuse_ranks(l, changed);
+  if (trips >= 0 && l->n_rank_changes >= (size_t)trips) return false;
+  for (size_t i = 0; i < l->f->n_states; i++) {
+    l->inputs.at[i].rank = after[i].rank;
+    l->inputs.at[i].is_open = true;
+  }
+  return true;
 }
 
 /** The axis of a state before a step and after it. */
@@ -326,7 +396,6 @@ static bool note_changes(loop_import *l, const importer_loop_body *made) {
   bool found = false;
   for (size_t i = 0; i < l->f->n_states; i++) {
     const node *before = made->inputs[l->n_first + i], *after = made->outputs[l->n_first + i];
-    check_state(l, i, made);
     for (size_t k = 0; k < before->rank; k++) {
       state_axis x = {before->dims[k], after->dims[k], &l->inputs.at[i].group[k]};
       vec_push(l->a, &axes, x);
@@ -340,21 +409,46 @@ static bool note_changes(loop_import *l, const importer_loop_body *made) {
   return found || split_groups(axes.at, axes.n);
 }
 
-/** Imports the body, again as long as states turn out to change. Its run is kept as a step, which
-    frees the body in the end. */
-static importer_loop_body import_loop(loop_import *l) {
+/** Imports the body. Its run is kept as a step, which frees the body in the end. */
+static importer_loop_body import_once(loop_import *l) {
   import *m = l->c->m;
-  host_steps *h = m->host;
+  l->changing.n = l->sizes.n = 0;
+  l->spec.body = body_graph(l);
+  l->spec.changing = l->changing.at;
+  l->spec.n_changing = l->changing.n;
+  importer_loop_body made = m->callbacks.loop(m->callbacks.user, &l->spec);
+  vec_push(&m->host->arena, &m->host->all, made.run);
+  return made;
+}
+
+static void forget_body(loop_import *l, const importer_loop_body *made) {
+  made->run.destroy(made->run.options);
+  l->c->m->host->all.n--;
+}
+
+/** Opens the body as one that runs import for the shapes that its states have. */
+static importer_loop_body import_late(loop_import *l, const importer_loop_body *made) {
+  size_t n = l->n_first + l->f->n_states + l->f->n_entries;
+  importer_type *types = arena_copy(l->a, made->types, n * sizeof *types);
+  bool takes_none = l->n_rank_changes && known_trips(l) == 0;
+  for (size_t i = 0; i < l->f->n_states; i++) {
+    if (takes_none) types[l->n_first + i].rank = l->inputs.at[i].x->rank;
+    l->inputs.at[i].is_open = true;
+  }
+  l->spec.late = types;
+  l->spec.late_reason = l->n_rank_changes ? NULL : made->late_reason;
+  forget_body(l, made);
+  return import_once(l);
+}
+
+/** Imports the body, again as long as states turn out to change. */
+static importer_loop_body import_loop(loop_import *l) {
   for (;;) {
-    l->changing.n = l->sizes.n = 0;
-    l->spec.body = body_graph(l);
-    l->spec.changing = l->changing.at;
-    l->spec.n_changing = l->changing.n;
-    importer_loop_body made = m->callbacks.loop(m->callbacks.user, &l->spec);
-    vec_push(&h->arena, &h->all, made.run);
-    if (!note_changes(l, &made)) return made;
-    made.run.destroy(made.run.options);
-    h->all.n--;
+    importer_loop_body made = import_once(l);
+    bool changes = take_ranks(l, &made);
+    if (!changes && (made.is_late || l->n_rank_changes)) return import_late(l, &made);
+    if (!changes && !note_changes(l, &made)) return made;
+    forget_body(l, &made);
   }
 }
 
@@ -391,7 +485,10 @@ static value build_run(loop_import *l, const importer_loop_body *made, size_t n)
   if (open.node) vec_push(l->a, &in, open);
   host_step run = made->run;
   run.destroy = NULL; /* the step that keeps the body has it */
-  run.what = arena_printf(&l->c->m->host->arena, "a loop that the host runs (%s)", l->f->why);
+  run.what =
+      arena_printf(&l->c->m->host->arena, "a loop that the host runs%s%s (%s)",
+                   l->c->m->is_body ? " in each step of another" : "",
+                   made->is_late ? ", with a plan for each shape of its states" : "", l->f->why);
   sizes s = {1, {ix_const(b->ir, (int64_t)n)}};
   return onnx_host_step(l->c, run, in.at, in.n, DT_I64, &s);
 }
@@ -425,10 +522,11 @@ static const node *outer_size(void *user, const node *n, const node *const src[]
   return NULL;
 }
 
-/** A size of the body in terms of the sizes around the loop; NULL: steps differ in it, or compute
-    it. */
-static const node *translate_size(loop_import *l, const importer_loop_body *made,
-                                  const node *size) {
+/** The size of a result's axis in the body in terms of the sizes around the loop; NULL: steps
+   differ in it, or compute it. */
+static const node *translate_size(loop_import *l, const importer_loop_body *made, size_t result,
+                                  size_t axis) {
+  const node *size = made->outputs[l->n_first + result]->dims[axis];
   size_translation t = {.l = l, .made = made};
   node_list parts = topo_sort(l->a, &size, 1, is_index, NULL);
   const node *out;
@@ -443,35 +541,35 @@ static const node *translate_size(loop_import *l, const importer_loop_body *made
 static size_t find_sizes(loop_import *l, const importer_loop_body *made, value run, size_t result,
                          size_t first, sizes *out) {
   ir *g = onnx_builder(l->c)->ir;
-  const node *x = made->outputs[l->n_first + result];
+  size_t rank = made->types[l->n_first + result].rank;
   bool is_entry = result >= l->f->n_states;
-  *out = (sizes){.rank = x->rank + is_entry};
+  *out = (sizes){.rank = rank + is_entry};
   for (size_t k = 0; k < out->rank; k++) {
     bool counts = is_entry && !k;
-    bool is_known = is_entry ? k > 0 : !l->inputs.at[result].group[k];
-    const node *known = is_known ? translate_size(l, made, x->dims[k - is_entry]) : NULL;
+    bool is_known = !made->is_late && (is_entry ? k > 0 : !l->inputs.at[result].group[k]);
+    const node *known = is_known ? translate_size(l, made, result, k - is_entry) : NULL;
     const node *at = ix_const(g, counts ? 0 : (int64_t)(first + k - is_entry));
     if (!known) known = ir_item(g, run.node, &at, 0, ix_const(g, ONNX_SIZE_MAX));
     out->at[k] = known;
   }
-  return first + x->rank;
+  return first + rank;
 }
 
 static void set_results(loop_import *l, const importer_loop_body *made, value results[]) {
   size_t n = 1, all = l->f->n_states + l->f->n_entries;
   for (size_t i = 0; i < all; i++)
-    if (is_wanted(l, i)) n += made->outputs[l->n_first + i]->rank;
+    if (is_wanted(l, i)) n += made->types[l->n_first + i].rank;
   value run = build_run(l, made, n);
   n = 1;
   for (size_t i = 0; i < all; i++) {
     sizes s;
     if (!is_wanted(l, i)) continue;
-    const node *x = made->outputs[l->n_first + i];
+    const importer_type *t = &made->types[l->n_first + i];
     n = find_sizes(l, made, run, i, n, &s);
     if (s.rank > TN_MAX_RANK)
       onnx_fail(l->c, TN_ERR_UNSUPPORTED, "output %zu has %zu dimensions", i, s.rank);
-    value v = onnx_host_step(l->c, made->results[i], &run, 1, (dtype)x->dtype, &s);
-    results[i] = made->is_string[l->n_first + i] ? onnx_strings(l->c, v) : v;
+    value v = onnx_host_step(l->c, made->results[i], &run, 1, t->dtype, &s);
+    results[i] = t->is_string ? onnx_strings(l->c, v) : v;
   }
 }
 
@@ -480,10 +578,9 @@ void onnx_host_loop(onnx_call *c, const onnx_loop_form *f, value results[]) {
   list_inputs(&l);
   describe_loop(&l);
   importer_loop_body made = import_loop(&l);
-  const node *goes_on = f->is_scan ? NULL : made.outputs[0];
-  if (goes_on && goes_on->dtype != DT_BOOL)
-    onnx_fail(c, TN_ERR_DTYPE, "the condition is %s, expected bool",
-              dtype_name((dtype)goes_on->dtype));
+  const node *goes_on = f->is_scan || made.is_late ? NULL : made.outputs[0];
+  if (!f->is_scan && made.types->dtype != DT_BOOL)
+    onnx_fail(c, TN_ERR_DTYPE, "the condition is %s, expected bool", dtype_name(made.types->dtype));
   if (goes_on && !l.spec.has_trips && node_is_bits(goes_on, 1))
     onnx_fail(c, TN_ERR_UNSUPPORTED, "neither a trip count nor a condition ends the loop");
   set_results(&l, &made, results);
