@@ -10,30 +10,49 @@
 
 /* Attributes of the nodes of a function. */
 
-static const onnx_attribute *find_attribute(const onnx_attribute *all, size_t n, const char *name) {
-  for (size_t i = 0; i < n; i++)
-    if (!strcmp(all[i].name, name)) return &all[i];
+static const onnx_attribute *find_attribute(const onnx_attributes *all, const char *name) {
+  for (size_t i = 0; i < all->n; i++)
+    if (!strcmp(all->at[i].name, name)) return &all->at[i];
   return NULL;
 }
 
 /** The attribute that a reference in a function stands for: that of the call, or a default; NULL if
     both leave it out. */
-static const onnx_attribute *referred_attribute(const function_call *k, const char *name) {
-  const onnx_attribute *a = find_attribute(k->node->attributes.at, k->node->attributes.n, name);
-  return a ? a : find_attribute(k->f->defaults.at, k->f->defaults.n, name);
+static const onnx_attribute *referred_attribute(const import *m, const char *name) {
+  if (!m->call) return find_attribute(&m->model->graph->given, name);
+  const onnx_attribute *a = find_attribute(&m->call->node->attributes, name);
+  return a ? a : find_attribute(&m->call->f->defaults, name);
+}
+
+bool onnx_is_in_function(const onnx_call *c) {
+  return c->m->call || c->m->model->graph->is_of_function;
+}
+
+static void add_attributes(arena *a, onnx_attributes *to, const onnx_attributes *from) {
+  for (size_t i = 0; i < from->n; i++)
+    if (!find_attribute(to, from->at[i].name)) vec_push(a, to, from->at[i]);
+}
+
+onnx_attributes onnx_function_attributes(const onnx_call *c, arena *a) {
+  const import *m = c->m;
+  onnx_attributes all = {0};
+  add_attributes(a, &all, m->call ? &m->call->node->attributes : &m->model->graph->given);
+  if (m->call) add_attributes(a, &all, &m->call->f->defaults);
+  return all;
 }
 
 /** The node with the attributes that its references stand for. */
 static const onnx_node *resolve_attributes(import *m, const onnx_node *n) {
   bool refers = false;
   for (size_t i = 0; i < n->attributes.n; i++) refers |= *n->attributes.at[i].ref_name != 0;
-  if (!m->call || !refers) return n;
+  bool is_in_function = m->call || m->model->graph->is_of_function;
+  if (!is_in_function || !refers) return n;
   onnx_node *copy = arena_copy(m->b.arena, n, sizeof *n);
   memset(&copy->attributes, 0, sizeof copy->attributes);
   for (size_t i = 0; i < n->attributes.n; i++) {
     onnx_attribute a = n->attributes.at[i];
     if (*a.ref_name) {
-      const onnx_attribute *referred = referred_attribute(m->call, a.ref_name);
+      const onnx_attribute *referred = referred_attribute(m, a.ref_name);
       if (!referred) continue;
       const char *name = a.name;
       a = *referred;

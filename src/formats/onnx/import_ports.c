@@ -91,6 +91,8 @@ void importer_add_graph_inputs(graph_import *k) {
   for (size_t i = 0; i < g->inputs.n; i++)
     if (!string_map_get(&m->values, g->inputs.at[i].name)) importer_add_input(k, &g->inputs.at[i]);
   for (size_t i = 0; i < g->maps.n; i++) add_map_input(m, &g->maps.at[i]);
+  for (size_t i = 0; i < g->absent.n; i++)
+    importer_define(m, g->absent.at[i], (importer_value){.kind = ONNX_ABSENT});
 }
 
 static void add_tensor_output(import *m, const onnx_value *port, value v) {

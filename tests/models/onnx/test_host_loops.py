@@ -295,6 +295,39 @@ def in_branch():
                   node("If", ["above"], ["y"], then_branch=then, else_branch=other)], [X, COUNT], [Y], zero=np.float32(0))
 
 
+def of_sequence():
+    """A body that reads a sequence of the graph around, and an optional value that is absent."""
+    none = helper.make_tensor_type_proto(F32, ["n"])
+    has = lambda *nodes: helper.make_graph(list(nodes), "branch", [], [helper.make_empty_tensor_value_info("r")])
+    return repeated("x", constant("two", 2), node("Mod", ["i", "two"], ["at"]), constant("first", 0),
+                    node("SequenceAt", ["all", "first"], ["e"]), node("Concat", ["s", "e"], ["c"], axis=0),
+                    node("OptionalHasElement", ["none"], ["has"]),
+                    node("If", ["has"], ["t"], then_branch=has(node("OptionalGetElement", ["none"], ["r"])),
+                         else_branch=has(node("Neg", ["c"], ["r"]))),
+                    more=[node("Neg", ["x"], ["z"]), node("SequenceConstruct", ["z", "x"], ["all"]),
+                          node("Optional", [], ["none"], type=none)])
+
+
+def of_function(name, inputs):
+    """A function whose body of a loop refers to its attribute, and reads an input that the call may leave
+    out."""
+    clip = node("Clip", ["c", "low"], ["t"])
+    grow = node("Concat", ["s", "x"], ["c"])
+    grow.attribute.append(onnx.AttributeProto(name="axis", ref_attr_name="along", type=onnx.AttributeProto.INT))
+    leak = node("LeakyRelu", ["t"], ["u"])
+    leak.attribute.append(onnx.AttributeProto(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT))
+    opset = [helper.make_opsetid("", 18)]
+    grown = helper.make_function("own", "Grown", ["x", "k", "low"], ["y"],
+                                 [loop(["k", "", "x"], ["y"], [grow, clip, leak, ONWARD], [("s", F32, N)],
+                                       [("u", F32, ["m"])])], opset, ["along"],
+                                 [helper.make_attribute("slope", 0.5)])
+    graph = helper.make_graph([node("Grown", inputs, ["y"], domain="own", along=0, name=name)], "graph", ports([X, COUNT]),
+                              ports([Y]), [numpy_helper.from_array(np.float32(-0.25), "least")])
+    made = helper.make_model(graph, opset_imports=[*opset, helper.make_opsetid("own", 1)], ir_version=8, functions=[grown])
+    onnx.checker.check_model(made)
+    return made.SerializeToString()
+
+
 def vectors(*sizes, **more):
     return [{"x": some(n), **{name: np.array(x[i]) for name, x in more.items()}}
             for i, n in enumerate(sizes)]
@@ -333,6 +366,9 @@ CASES = {
     "a rank that an inner loop gives": (ranks_inside(), vectors(5, 3, 1, k=[3, 1, 2])),
     "a loop in a branch": (in_branch(), [{"x": np.abs(some(3)), "k": np.array(3)}, {"x": -np.abs(some(4)), "k": np.array(1)},
                                          {"x": np.abs(some(2)), "k": np.array(0)}]),
+    "a sequence that steps read": (of_sequence(), vectors(5, 3, 1, k=[3, 1, 2])),
+    "a function with an absent input": (of_function("f", ["x", "k"]), vectors(5, 3, 1, k=[3, 1, 2])),
+    "a function with all inputs": (of_function("f", ["x", "k", "least"]), vectors(5, 3, 1, k=[3, 1, 2])),
     "a Scan of halves": (scan_of_halves(), [{"s0": some(n), "x": some(k, 2 * n)}
                                              for k, n in ((3, 6), (1, 2), (5, 8))]),
     "a Scan": (scan(), [{"s0": some(), "x": some(*s)} for s in ((4, 3), (1, 7), (6, 1))]),
@@ -456,7 +492,7 @@ def main():
     check_threads(check, library, "growth in steps of growth")
     check_threads(check, library, "a scalar that becomes a vector")
     library.close()
-    return check.end(220)
+    return check.end(240)
 
 
 sys.exit(main())

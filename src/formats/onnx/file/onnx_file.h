@@ -179,10 +179,12 @@ typedef struct onnx_attribute {
   VEC(onnx_type) types;
 } onnx_attribute;
 
+typedef VEC(onnx_attribute) onnx_attributes;
+
 typedef struct onnx_node {
   const char *name, *op_type, *domain, *overload; /* only op_type is never "" */
   onnx_names inputs, outputs;                     /* "": an absent optional one */
-  VEC(onnx_attribute) attributes;
+  onnx_attributes attributes;
 } onnx_node;
 
 typedef VEC(onnx_node) onnx_nodes;
@@ -199,14 +201,18 @@ struct onnx_graph {
   onnx_nodes nodes;
   onnx_tensors initializers; /* with different names */
   onnx_values inputs, outputs, values;
-  VEC(onnx_map_input) maps; /* none when the file is parsed: they are among the inputs */
+  /* None of these when the file is parsed: */
+  VEC(onnx_map_input) maps; /* they are among the inputs then */
+  bool is_of_function;      /* a body that was taken out of one, whose call leaves out: */
+  onnx_names absent;        /* these inputs, */
+  onnx_attributes given;    /* and gives these attributes */
 };
 
 typedef struct onnx_function {
   const char *name, *domain, *overload;
   onnx_names inputs, outputs;
-  onnx_names attributes;        /* those without a default value */
-  VEC(onnx_attribute) defaults; /* those with one */
+  onnx_names attributes;    /* those without a default value */
+  onnx_attributes defaults; /* those with one */
   onnx_nodes nodes;
   onnx_opsets opsets;
   onnx_values values;

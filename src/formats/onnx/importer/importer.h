@@ -341,6 +341,11 @@ const importer_value *onnx_named_value(onnx_call *c, const char *name);
 /** Builds a node that was imported once more, of other inputs; returns its outputs. */
 const value *onnx_build_node(onnx_call *c, const onnx_node *n, const value in[]);
 
+/** True if the node is one of a function, also in a body that was taken out of it; and the
+   attributes that nodes of the function may refer to, in `a`. */
+bool onnx_is_in_function(const onnx_call *c);
+onnx_attributes onnx_function_attributes(const onnx_call *c, arena *a);
+
 /** The call of another node, to read its attributes; without inputs and outputs. */
 onnx_call onnx_call_of(onnx_call *c, const onnx_node *n);
 

@@ -98,6 +98,8 @@ typedef struct loop_import {
   VEC(loop_input) inputs; /* states, scanned arrays, then values of graphs around */
   onnx_tensors constants; /* values of graphs around that are known */
   string_map seen;        /* names of these values */
+  onnx_names absent;      /* those that are inputs of a function that its call leaves out */
+  onnx_nodes made;        /* nodes of the body that make sequences of inputs */
   VEC(body_size) sizes;   /* that are open in the body */
   VEC(tn_model_size) changing; /* sizes of the body that a step changes */
   size_t n_rank_changes;       /* steps so far that change the rank of a state */
@@ -108,11 +110,6 @@ typedef struct loop_import {
 static void add_input(loop_import *l, const char *name, value v, size_t first_axis) {
   import *m = l->c->m;
   const node *numbers = importer_find_strings(m, v);
-  if (importer_find_sequence(m, v))
-    onnx_fail(l->c, TN_ERR_UNSUPPORTED,
-              "the body reads '%.200s', a sequence or an optional value; and no loop of a plan can "
-              "be it: %.800s",
-              name, l->f->why);
   loop_input in = {.name = name, .first_axis = first_axis, .is_string = numbers != NULL};
   in.x = numbers ? numbers : value_typed(&m->b, v).node;
   if (in.x->rank > TN_MAX_RANK)
@@ -169,16 +166,44 @@ static bool add_known(loop_import *l, const char *name, value v) {
   return true;
 }
 
+static void add_tensor(loop_import *l, const char *name, value v) {
+  bool is_string = importer_find_strings(l->c->m, v);
+  if (is_string || !add_known(l, name, value_typed(onnx_builder(l->c), v)))
+    add_input(l, name, v, 0);
+}
+
+/** Adds the tensors of a sequence, and a node of the body that makes it of them; for an optional
+    value that is absent, one that makes such. */
+static void add_sequence(loop_import *l, const char *name, const importer_sequence *s) {
+  onnx_node n = {.name = "", .domain = "", .overload = ""};
+  if (s->is_map)
+    onnx_fail(l->c, TN_ERR_UNSUPPORTED,
+              "the body reads '%.200s', a map; and no loop of a plan can be it: %.800s", name,
+              l->f->why);
+  n.op_type = s->is_absent ? "Optional" : s->n ? "SequenceConstruct" : "SequenceEmpty";
+  for (size_t i = 0; i < s->n; i++) {
+    const char *of = arena_printf(l->a, "%s[%zu]", name, i);
+    add_tensor(l, of, s->at[i]);
+    vec_push(l->a, &n.inputs, of);
+  }
+  vec_push(l->a, &n.outputs, name);
+  vec_push(l->a, &l->made, n);
+}
+
 /** Adds a value of the graphs around the body. */
 static void add_outer_value(void *user, const char *name) {
   loop_import *l = user;
   if (string_map_get(&l->seen, name)) return;
   string_map_set(l->a, &l->seen, name, l);
   value v = onnx_named_value(l->c, name)->v;
-  if (!v.node) return; /* an input of a function that its call leaves out */
-  bool is_tensor = !importer_find_strings(l->c->m, v) && !importer_find_sequence(l->c->m, v);
-  if (!is_tensor || !add_known(l, name, value_typed(onnx_builder(l->c), v)))
-    add_input(l, name, v, 0);
+  const importer_sequence *s = v.node ? importer_find_sequence(l->c->m, v) : NULL;
+  if (!v.node) {
+    vec_push(l->a, &l->absent, name);
+  } else if (s) {
+    add_sequence(l, name, s);
+  } else {
+    add_tensor(l, name, v);
+  }
 }
 
 static void list_inputs(loop_import *l) {
@@ -260,7 +285,10 @@ static void add_outputs(loop_import *l, onnx_graph *g) {
 
 static onnx_graph body_graph(loop_import *l) {
   const onnx_graph *body = l->f->body;
-  onnx_graph g = {.name = body->name};
+  onnx_graph g = {.name = body->name,
+                  .is_of_function = onnx_is_in_function(l->c),
+                  .absent = l->absent,
+                  .given = onnx_function_attributes(l->c, l->a)};
   onnx_value step = {.name = l->f->is_scan ? "" : body->inputs.at[0].name,
                      .type = {.kind = ONNX_TYPE_TENSOR, .dtype = ONNX_I64, .has_shape = true}};
   if (!l->f->is_scan) vec_push(l->a, &g.inputs, step);
@@ -269,6 +297,7 @@ static onnx_graph body_graph(loop_import *l) {
   for (size_t i = 0; i < body->initializers.n; i++)
     vec_push(l->a, &g.initializers, body->initializers.at[i]);
   for (size_t i = 0; i < l->constants.n; i++) vec_push(l->a, &g.initializers, l->constants.at[i]);
+  for (size_t i = 0; i < l->made.n; i++) vec_push(l->a, &g.nodes, l->made.at[i]);
   for (size_t i = 0; i < body->nodes.n; i++) vec_push(l->a, &g.nodes, body->nodes.at[i]);
   add_outputs(l, &g);
   return g;
