@@ -1216,10 +1216,44 @@ class Inspect(Case):
         listed, = json.loads(tenon("inspect", path, "--json").stdout)["host_loops"]
         self.assertRegex(listed, r"\ALoop node 'growth': a loop that the host runs \(state 'x' has shape 2")
         self.assertIn("\nloops      Loop node 'growth': a loop that the host runs", tenon("inspect", path).stdout)
-        self.assertIn("a loop that the host runs", tenon("explain", path).stdout)
+        explained = tenon("explain", path).stdout
+        self.assertIn("a loop that the host runs (", explained)
+        self.assertIn("\nbodies of loops that the host runs are plans of their own", explained)
         self.assertIn("[16]", tenon("run", path, "--input", "x=ones").stdout)
         self.assertIn("equal", tenon("check", path).stdout)
         self.assertEqual(json.loads(tenon("inspect", self.binary(), "--json").stdout)["host_loops"], [])
+        self.assertNotIn("loops that the host runs", tenon("explain", self.binary()).stdout)
+
+    def test_nested_loops_of_the_host(self):
+        """A loop in the body of another is listed behind it; one whose body is for each shape says so."""
+        f32 = TensorProto.FLOAT
+
+        def loop(name, number, body, inputs, rank):
+            steps = helper.make_graph(
+                [*body, helper.make_node("Identity", ["on" + number], ["goes" + number])], "steps",
+                [value("i" + number, TensorProto.INT64, []), value("on" + number, TensorProto.BOOL, []),
+                 value("s" + number, f32, rank)],
+                [value("goes" + number, TensorProto.BOOL, []), value("t" + number, f32, rank)])
+            return helper.make_node("Loop", inputs, ["t" + str(int(number) - 1)], name, body=steps)
+        grown = helper.make_node("Concat", ["s2", "s2"], ["t2"], axis=0)
+        k = helper.make_node("Constant", [], ["k"], value_int=2)
+        path = model(self.file("m.onnx"),
+                     [k, loop("outer", "1", [loop("inner", "2", [grown], ["k", "", "s1"], ["n"])],
+                              ["k", "", "x"], ["n"])],
+                     [value("x", f32, [2])], [value("t0", f32, ["m"])])
+        outer, inner = json.loads(tenon("inspect", path, "--json").stdout)["host_loops"]
+        self.assertRegex(outer, r"\ALoop node 'outer': a loop that the host runs \(")
+        self.assertRegex(inner, r"\ALoop node 'inner': a loop that the host runs in each step of another \(")
+        self.assertIn("[32]", tenon("run", path, "--input", "x=ones").stdout)
+        flat = [helper.make_node("Constant", [], ["axis"], value_ints=[-1]),
+                helper.make_node("Reshape", ["s1", "axis"], ["r"]),
+                helper.make_node("Concat", ["r", "r"], ["t1"], axis=0)]
+        path = model(self.file("r.onnx"), [k, loop("flat", "1", flat, ["k", "", "x"], None)],
+                     [value("x", f32, [2, 3])], [value("t0", f32, ["m"])])
+        listed, = json.loads(tenon("inspect", path, "--json").stdout)["host_loops"]
+        self.assertIn("a loop that the host runs, with a plan for each shape of its states (", listed)
+        self.assertIn("[24]", tenon("run", path, "--input", "x=ones").stdout)
+        self.assertIn("equal", tenon("check", path).stdout)
 
     def test_operators_of_nested_graphs_count(self):
         inner = helper.make_graph([helper.make_node("Tanh", ["x"], ["z"])], "inner", [],

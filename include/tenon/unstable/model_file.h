@@ -101,9 +101,10 @@ TN_API tn_status tn_model_file_port(const tn_model_file *file, tn_port_kind kind
                                     tn_declared_port *port);
 
 /** Tells of the `i`-th loop of a loaded model that the host runs step by step, as no loop of a plan
-    can be it: its node, as "Loop node 'decode'", and the kind of the step with the reason. Strings
-    live as long as the model; a model that is imported for each set of elements has none before a
-    run. TN_ERR_ARGUMENT past the last. */
+    can be it: its node, as "Loop node 'decode'", and the kind of the step with the reason. A loop
+    comes before those in its body. Strings live as long as the model; a model that is imported for
+    each set of elements, and a body that is for each shape of its states, have none before a run.
+    TN_ERR_ARGUMENT past the last. */
 TN_API tn_status tn_model_host_loop(const tn_model *model, size_t i, const char **node,
                                     const char **what);
 

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <tenon/unstable/ir.h>
+#include <tenon/unstable/model_file.h>
 
 typedef struct explain_options {
   option_list input, size;
@@ -46,7 +47,7 @@ typedef struct explanation {
   command *c;
   profile profile;
   explained_plan plan;
-  graph_lines graphs;
+  graph_lines graphs; /* and a line about loops that the host runs */
 } explanation;
 
 /* Text. */
@@ -170,6 +171,16 @@ static void profile_steps(profile *p, tn_binding *b) {
   profile_summarise(p);
 }
 
+/** Tells where the kernels of loops are that the host runs: bodies are plans of their own. */
+static void add_line_about_loops(explanation *e, const tn_model *m) {
+  const char *node, *what;
+  if (tn_model_host_loop(m, 0, &node, &what) != TN_OK) return;
+  const char *line =
+      "bodies of loops that the host runs are plans of their own, which runs compile: "
+      "tenon run --trace FILE shows their steps";
+  vec_push(&e->c->arena, &e->graphs.lines, line);
+}
+
 static int act(command *c) {
   const explain_options *o = c->options;
   explanation e = {.c = c, .profile = {.c = c}};
@@ -200,6 +211,7 @@ static int act(command *c) {
   }
   profile_steps(&e.profile, b);
   e.graphs = graph_lines_find(c, b);
+  add_line_about_loops(&e, m);
   if (o->output)
     write_page(&e, model_inputs_sizes_text(c, &in, m), tn_model_exact_sizes(m));
   else

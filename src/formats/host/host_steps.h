@@ -22,8 +22,10 @@ typedef struct host_step {
   const char *what; /* kind of the step, for explanations; NULL: the usual one */
   tn_status (*run)(const void *options, string_table *strings, const host_arrays *a,
                    tn_failure *failure);
-  void (*destroy)(const void *options); /* NULL: the arena has all of them */
-  const void *options;                  /* in the arena of the steps */
+  void (*destroy)(const void *options);                   /* NULL: the arena has all of them */
+  const void *options;                                    /* in the arena of the steps */
+  const struct host_steps *(*inner)(const void *options); /* the steps of a graph that the step
+                                                             runs, or NULL; NULL: it runs none */
 } host_step;
 
 /** The steps of a graph, counted by the graph and by plans. */

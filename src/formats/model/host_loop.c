@@ -447,6 +447,10 @@ static void close_loop(const void *options) {
   mem_free(l->mem, l, sizeof *l);
 }
 
+static const host_steps *steps_of_body(const void *options) {
+  return ((const host_loop *)options)->graph.host;
+}
+
 /* Opening. */
 
 static tn_status import_body(host_loop *l, const model_graph_request *of) {
@@ -525,7 +529,7 @@ static importer_loop_body steps_of(host_loop *l, arena *a) {
       .is_late = l->graph.is_late,
       .late_reason = l->graph.exact_reason,
       .reads_later = l->graph.is_late || l->graph.has_late_body,
-      .run = {.run = run_loop, .destroy = close_loop, .options = l},
+      .run = {.run = run_loop, .destroy = close_loop, .options = l, .inner = steps_of_body},
       .results = results};
 }
 

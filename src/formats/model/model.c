@@ -250,17 +250,26 @@ const char *tn_model_data_file(const tn_model *m, size_t i) {
   return onnx && i < onnx->external_paths.n ? onnx->external_paths.at[i] : NULL;
 }
 
-tn_status tn_model_host_loop(const tn_model *m, size_t i, const char **node, const char **what) {
-  const host_steps *h = m ? m->graph.host : NULL;
-  if (!node || !what) return TN_ERR_ARGUMENT;
+/** The loop that *i counts down to, each before those in its body; NULL: *i remains. The recursion
+    is as deep as graphs are nested. */
+static const host_step *find_host_loop(const host_steps *h, size_t *i) {
   for (size_t k = 0; h && k < h->all.n; k++) {
     const host_step *step = &h->all.at[k];
-    if (!step->what || i--) continue;
-    *node = step->name;
-    *what = step->what;
-    return TN_OK;
+    if (!step->what) continue;
+    if (!(*i)--) return step;
+    const host_step *found = step->inner ? find_host_loop(step->inner(step->options), i) : NULL;
+    if (found) return found;
   }
-  return TN_ERR_ARGUMENT;
+  return NULL;
+}
+
+tn_status tn_model_host_loop(const tn_model *m, size_t i, const char **node, const char **what) {
+  if (!node || !what) return TN_ERR_ARGUMENT;
+  const host_step *found = find_host_loop(m ? m->graph.host : NULL, &i);
+  if (!found) return TN_ERR_ARGUMENT;
+  *node = found->name;
+  *what = found->what;
+  return TN_OK;
 }
 
 /* Strings. */
