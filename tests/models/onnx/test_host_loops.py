@@ -137,8 +137,6 @@ def deep():
 
 
 def branches():
-    def branch(*nodes):
-        return helper.make_graph(list(nodes), "branch", [], [helper.make_empty_tensor_value_info("r")])
     steps = [constant("two", 2), node("Mod", ["i", "two"], ["p"]), node("Cast", ["p"], ["odd"], to=BOOL),
              node("If", ["odd"], ["t"], then_branch=branch(node("Concat", ["s", "x"], ["r"], axis=0)),
                   else_branch=branch(node("Neg", ["s"], ["r"]))), ONWARD]
@@ -285,6 +283,46 @@ def scan_of_halves():
                  checked=False)
 
 
+def until():
+    """A scalar becomes a vector, which grows until it has 8 elements; there is no trip count."""
+    steps = [constant("axis", [-1]), node("Reshape", ["s", "axis"], ["v"]), node("Concat", ["v", "x"], ["t"], axis=0),
+             node("Size", ["t"], ["n"]), constant("most", 8), node("Less", ["n", "most"], ["goes"])]
+    return model([loop(["", "yes", "zero"], ["y"], steps, [("s", F32, None)], [("t", F32, None)])], [X],
+                 [("y", F32, None)], checked=False, zero=np.float32(0))
+
+
+def branch(*nodes):
+    return helper.make_graph(list(nodes), "branch", [], [helper.make_empty_tensor_value_info("r")])
+
+
+def branches_of_sizes():
+    """Halves as long as there are some."""
+    halve = branch(node("Split", ["s"], ["a", "b"], axis=0, num_outputs=2), node("Add", ["a", "b"], ["r"]))
+    return repeated("x", node("Size", ["s"], ["n"]), constant("least", 1), node("Greater", ["n", "least"], ["some"]),
+                    node("If", ["some"], ["t"], then_branch=halve, else_branch=branch(node("Neg", ["s"], ["r"]))))
+
+
+def shrinks_and_grows():
+    steps = [node("Split", ["s"], ["a", "b"], axis=0, num_outputs=2), node("Add", ["a", "b"], ["t"]),
+             node("Concat", ["r", "a"], ["q"], axis=0), ONWARD]
+    return model([loop(["k", "yes", "x", "x"], ["y", "all"], steps, [("s", F32, N), ("r", F32, N)],
+                       [("t", F32, ["m"]), ("q", F32, ["l"])])], [X, COUNT], [Y, ("all", F32, ["l"])])
+
+
+def unrolled():
+    """A loop in one that is unrolled, as its state is a sequence."""
+    inner = helper.make_graph([node("Concat", ["u", "x"], ["v"], axis=0), node("Identity", ["on2"], ["goes2"])], "inside",
+                              ports([("j", I64, []), ("on2", BOOL, []), ("u", F32, None)]),
+                              ports([("goes2", BOOL, []), ("v", F32, None)]))
+    listed = helper.make_tensor_sequence_value_info
+    steps = helper.make_graph(
+        [node("Loop", ["k", "", "x"], ["g"], body=inner, name="inner"), node("SequenceInsert", ["q", "g"], ["p"]), ONWARD],
+        "body", [*ports([("i", I64, []), ("on", BOOL, [])]), listed("q", F32, None)],
+        [*ports([("goes", BOOL, [])]), listed("p", F32, None)])
+    return model([node("SequenceEmpty", [], ["none"]), node("Loop", ["two", "", "none"], ["all"], body=steps, name="outer"),
+                  node("ConcatFromSequence", ["all"], ["y"], axis=0)], [X, COUNT], [Y], two=np.array(2))
+
+
 def in_branch():
     """A loop in a branch that the sum of x takes."""
     then = helper.make_graph([loop(["k", "yes", "x"], ["r"], [node("Concat", ["s", "x"], ["t"], axis=0), ONWARD],
@@ -298,12 +336,11 @@ def in_branch():
 def of_sequence():
     """A body that reads a sequence of the graph around, and an optional value that is absent."""
     none = helper.make_tensor_type_proto(F32, ["n"])
-    has = lambda *nodes: helper.make_graph(list(nodes), "branch", [], [helper.make_empty_tensor_value_info("r")])
     return repeated("x", constant("two", 2), node("Mod", ["i", "two"], ["at"]), constant("first", 0),
                     node("SequenceAt", ["all", "first"], ["e"]), node("Concat", ["s", "e"], ["c"], axis=0),
                     node("OptionalHasElement", ["none"], ["has"]),
-                    node("If", ["has"], ["t"], then_branch=has(node("OptionalGetElement", ["none"], ["r"])),
-                         else_branch=has(node("Neg", ["c"], ["r"]))),
+                    node("If", ["has"], ["t"], then_branch=branch(node("OptionalGetElement", ["none"], ["r"])),
+                         else_branch=branch(node("Neg", ["c"], ["r"]))),
                     more=[node("Neg", ["x"], ["z"]), node("SequenceConstruct", ["z", "x"], ["all"]),
                           node("Optional", [], ["none"], type=none)])
 
@@ -312,10 +349,8 @@ def of_function(name, inputs):
     """A function whose body of a loop refers to its attribute, and reads an input that the call may leave
     out."""
     clip = node("Clip", ["c", "low"], ["t"])
-    grow = node("Concat", ["s", "x"], ["c"])
-    grow.attribute.append(onnx.AttributeProto(name="axis", ref_attr_name="along", type=onnx.AttributeProto.INT))
-    leak = node("LeakyRelu", ["t"], ["u"])
-    leak.attribute.append(onnx.AttributeProto(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT))
+    grow = refer(node("Concat", ["s", "x"], ["c"]), "axis", "along", onnx.AttributeProto.INT)
+    leak = refer(node("LeakyRelu", ["t"], ["u"]), "alpha", "slope", onnx.AttributeProto.FLOAT)
     opset = [helper.make_opsetid("", 18)]
     grown = helper.make_function("own", "Grown", ["x", "k", "low"], ["y"],
                                  [loop(["k", "", "x"], ["y"], [grow, clip, leak, ONWARD], [("s", F32, N)],
@@ -326,6 +361,29 @@ def of_function(name, inputs):
     made = helper.make_model(graph, opset_imports=[*opset, helper.make_opsetid("own", 1)], ir_version=8, functions=[grown])
     onnx.checker.check_model(made)
     return made.SerializeToString()
+
+
+def refer(made, name, of, kind):
+    """A node whose attribute is that of the function."""
+    made.attribute.append(onnx.AttributeProto(name=name, ref_attr_name=of, type=kind))
+    return made
+
+
+def of_functions():
+    """A loop in a function in a loop in a function, in a branch of which a node refers to an attribute."""
+    real, opset = onnx.AttributeProto.FLOAT, [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+    steps = [node("Concat", ["s", "x"], ["c"], axis=0), constant("zero", 0), node("Equal", ["i", "zero"], ["first"]),
+             node("If", ["first"], ["t"], then_branch=branch(refer(node("LeakyRelu", ["c"], ["r"]), "alpha", "slope", real)),
+                  else_branch=branch(node("Neg", ["c"], ["r"]))), ONWARD]
+    grown = [("s", F32, N)], [("t", F32, ["m"])]
+    inner = helper.make_function("own", "Inner", ["x", "k"], ["y"], [loop(["k", "", "x"], ["y"], steps, *grown)], opset,
+                                 ["slope"])
+    call = refer(node("Inner", ["s", "two"], ["t"], domain="own"), "slope", "angle", real)
+    outer = helper.make_function("own", "Outer", ["x", "k", "two"], ["y"],
+                                 [loop(["k", "", "x"], ["y"], [call, ONWARD], *grown)], opset, ["angle"])
+    graph = helper.make_graph([node("Outer", ["x", "k", "two"], ["y"], domain="own", angle=0.25)], "graph",
+                              ports([X, COUNT]), ports([Y]), [numpy_helper.from_array(np.array(2), "two")])
+    return helper.make_model(graph, opset_imports=opset, ir_version=8, functions=[inner, outer]).SerializeToString()
 
 
 def vectors(*sizes, **more):
@@ -358,6 +416,7 @@ CASES = {
     "halves": (halves(), vectors(8, 24, 4, k=[3, 2, 0])),
     "swapped halves": (swapped(), vectors(8, 24, 4, k=[3, 2, 0])),
     "a state that broadcasts": (broadcast(), vectors(5, 3, 1, k=[4, 1, 2])),
+    "a state that broadcasts to none": (broadcast(), vectors(0, 3, 5, k=[2, 0, 3])),
     "a scalar that becomes a vector": (ranks(), vectors(5, 3, 1, k=[4, 1, 2])),
     "an axis more in each step": (ranks_up("three"), vectors(5, 3, 1, k=[0, 0, 0])),
     "an axis more in each of k steps": (ranks_up("k"), vectors(5, 3, 1, k=[2, 0, 4])),
@@ -369,6 +428,11 @@ CASES = {
     "a sequence that steps read": (of_sequence(), vectors(5, 3, 1, k=[3, 1, 2])),
     "a function with an absent input": (of_function("f", ["x", "k"]), vectors(5, 3, 1, k=[3, 1, 2])),
     "a function with all inputs": (of_function("f", ["x", "k", "least"]), vectors(5, 3, 1, k=[3, 1, 2])),
+    "functions in loops": (of_functions(), vectors(5, 3, 1, k=[2, 1, 0])),
+    "a rank that a condition ends": (until(), vectors(3, 1, 5)),
+    "branches that sizes take": (branches_of_sizes(), vectors(8, 4, 1, k=[4, 1, 2])),
+    "states that shrink and grow": (shrinks_and_grows(), vectors(8, 24, 4, k=[3, 2, 0])),
+    "a loop in an unrolled one": (unrolled(), vectors(5, 3, 1, k=[2, 1, 0])),
     "a Scan of halves": (scan_of_halves(), [{"s0": some(n), "x": some(k, 2 * n)}
                                              for k, n in ((3, 6), (1, 2), (5, 8))]),
     "a Scan": (scan(), [{"s0": some(), "x": some(*s)} for s in ((4, 3), (1, 7), (6, 1))]),
@@ -492,7 +556,7 @@ def main():
     check_threads(check, library, "growth in steps of growth")
     check_threads(check, library, "a scalar that becomes a vector")
     library.close()
-    return check.end(240)
+    return check.end(290)
 
 
 sys.exit(main())
