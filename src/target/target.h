@@ -10,7 +10,7 @@
 
 typedef struct target {
   uint16_t vector_bytes; /* of the widest vector to use; 0: scalars only */
-  uint16_t registers;    /* of that width; 0: unknown, so no register tiles */
+  uint16_t registers;    /* of that width; of teams, of 32 bits; 0: unknown, so no tiles */
   bool threads;          /* a kernel may be divided among threads (core_id) */
   bool index32;          /* prefer 32-bit indices where bounds allow */
   uint16_t arguments;    /* buffers a kernel may have; 0: any number */
@@ -28,6 +28,12 @@ typedef struct target {
 static inline int64_t target_lanes(const target *t, size_t vector_bytes, size_t element_bytes) {
   int64_t lanes = (int64_t)(vector_bytes / element_bytes);
   return t->lanes && lanes > t->lanes ? t->lanes : lanes;
+}
+
+/** Registers that a scalar or vector of some bytes takes. */
+static inline size_t target_registers_for(const target *t, size_t bytes) {
+  enum { REGISTER_BYTES = 4 }; /* of a worker of a team */
+  return t->team_workers ? (bytes + REGISTER_BYTES - 1) / REGISTER_BYTES : 1;
 }
 
 /** True if a target has an instruction of tensor_rows.def: for a tile, warps of its workers too. */

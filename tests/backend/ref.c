@@ -19,7 +19,7 @@
 enum { MOST_BUFFERS = REF_BUFFERS, BATCH = 3, MOST_NAME = 128, DEVICES = 4 };
 
 /* Of a group, and of the memory that it shares. */
-enum { TEAM_WORKERS = 32, WARP = 4, GROUP_BYTES = 8192 };
+enum { TEAM_WORKERS = 32, WARP = 4, GROUP_BYTES = 8192, REGISTERS = 255 };
 
 static void *take(const tn_allocator *a, size_t bytes) {
   void *at = a->alloc(a->user, bytes ? bytes : 1, sizeof(max_align_t));
@@ -173,6 +173,7 @@ static tn_status ref_describe(void *device, const char *limit, tn_capabilities *
   caps->max_buffers = MOST_BUFFERS;
   caps->dtypes = UINT64_MAX;
   caps->lacks = lacks;
+  caps->registers = REGISTERS;
   caps->team_workers = TEAM_WORKERS;
   caps->warp = WARP;
   caps->group_bytes = GROUP_BYTES;

@@ -1,8 +1,11 @@
 /* Tests the steps of plans on CUDA's devices, over the stand-in driver: products of halves in tiles
-   of warps store packed words and nothing else, and selections leave the scan of each row to a
-   kernel of its own. Skipped (77) where LD_LIBRARY_PATH does not lead to the stand-in. */
+   of warps store packed words and nothing else, sums of products are in registers, and selections
+   leave the scan of each row to a kernel of its own. Skipped (77) where LD_LIBRARY_PATH does not
+   lead to the stand-in. */
 #include "support/tensor_check.h"
 
+#include <tenon/plan.h>
+#include <tenon/unstable/explain.h>
 #include <tenon/unstable/schedule.h>
 
 enum { SKIPPED = 77 };
@@ -46,6 +49,22 @@ static void scans_of_selections_are_kernels(void **state) {
   check_text(steps, "; cast, scan; ");
 }
 
+static void sums_of_products_are_in_registers(void **state) {
+  tn_context *c = *state;
+  tn_explanation *told;
+  tn_plan *plan;
+  tn_explained_kernel kernel = TN_EXPLAINED_KERNEL_INIT;
+  tn_tensor *x = tn_input(c, "x", tn_shape(1024, 1024), TN_F32),
+            *y = tn_input(c, "y", tn_shape(1024, 1024), TN_F32), *product = tn_matmul(x, y);
+  check_ok(c, tn_explain(c, true, &told));
+  check_ok(c, tn_plan_compile(c, &product, 1, NULL, &plan));
+  check_ok(c, tn_explanation_kernel(told, 0, &kernel));
+  assert_non_null(strstr(kernel.source, "float acc1;")); /* two sums or more */
+  assert_null(strstr(kernel.source, "float s0["));
+  tn_plan_free(plan);
+  tn_explanation_free(told);
+}
+
 int main(void) {
   void *c = NULL;
   if (open_cuda(&c)) {
@@ -56,6 +75,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(products_of_halves_store_words_alone, open_cuda, close_cuda),
       cmocka_unit_test_setup_teardown(scans_of_selections_are_kernels, open_cuda, close_cuda),
+      cmocka_unit_test_setup_teardown(sums_of_products_are_in_registers, open_cuda, close_cuda),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

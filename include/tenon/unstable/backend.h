@@ -76,7 +76,9 @@ typedef struct tn_capabilities {
   size_t size;
   char target[64];       /**< name of the target ("x86-64-v3"); part of every cache key */
   uint32_t vector_bytes; /**< width of the widest vector; 0: scalars only */
-  uint32_t registers;    /**< vector registers of that width; 0: unknown, no register tiling */
+  uint32_t registers;    /**< vector registers of that width; where kernels run in teams, registers
+                            of 32 bits that a worker has. 0: unknown, so that kernels keep no
+                            arrays in registers and are not tiled */
   bool threads;          /**< kernels may be parallelised along the SPECIAL core_id */
   bool index32;          /**< 32-bit indices are cheaper than 64-bit ones */
   uint32_t max_buffers;  /**< largest number of buffers of a kernel; 0: no limit */

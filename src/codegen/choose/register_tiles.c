@@ -521,7 +521,8 @@ static void tile_nest(tiling *m, const node *range) {
 void choose_register_tiles(choice *c) {
   tiling m = {.c = c};
   node_list binders = choice_binders(c);
-  for (size_t i = 0; i < binders.n && c->target->registers; i++)
+  bool has_vectors = c->target->registers && !c->target->team_workers; /* those are of 32 bits */
+  for (size_t i = 0; i < binders.n && has_vectors; i++)
     if (binders.at[i]->op == OP_STAGE && stage_n_ranges(binders.at[i]))
       vec_push(ir_arena(c->laws.g), &m.pending, stage_range(binders.at[i])[0]);
   while (m.pending.n && !choice_at_node_limit(c)) tile_nest(&m, vec_pop(&m.pending));

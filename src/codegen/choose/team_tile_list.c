@@ -159,8 +159,7 @@ static double tile_cycles(const team_tile *t) {
   double warp = to->warp ? (double)to->warp : MACHINE_TEAM_WARP, registers = registers_of(t);
   double workers = ceil((double)team_group_workers(t) / warp) * warp, block = packed_bytes(t);
   double slots = (double)t->slots, bytes = block * slots, barriers = slots > 1 ? 1 : 2;
-  double most = to->registers ? to->registers : MACHINE_TEAM_REGISTERS;
-  if (registers > most || bytes > (double)to->group_bytes) return -1;
+  if (registers > to->registers || bytes > (double)to->group_bytes) return -1;
   double units = to->hardware.cores ? (double)to->hardware.cores : 1, groups = t->of->others;
   for (size_t k = 0; k < AXES; k++)
     groups *= ceil(t->of->indices[k] / (double)team_group_indices(t, k));

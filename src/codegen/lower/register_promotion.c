@@ -3,7 +3,8 @@
    that do not overlap, becomes one register a group; a single element of a group is extracted from
    it. Arrays that a loop fills are spilled to memory after it where another loop needs the
    registers before they are read, or where they are read in a loop at varying addresses. Such
-   arrays stay in memory where a loop that fills them may be empty. */
+   arrays stay in memory where a loop that fills them may be empty. A group takes a vector register;
+   of a worker of a team, as many registers of 32 bits as hold it. */
 #include "codegen/codegen.h"
 #include "ir/core/build.h"
 #include "ir/core/topo_sort.h"
@@ -27,6 +28,7 @@ typedef VEC(cell) cell_list;
 typedef struct array {
   const node *alloc;
   cell_list cells;  /* sorted once all accesses are known */
+  size_t own;       /* registers that the cells take */
   node_list loops;  /* ranges that stored values depend on: the loops that fill it */
   size_t registers; /* taken by the array and those inside of it */
   bool is_spilled;  /* to memory, at the end of the loop that fills it */
@@ -35,6 +37,7 @@ typedef struct array {
 
 typedef struct promotion {
   ir *g;
+  const target *target;
   arena *a;
   map arrays;  /* ALLOC → array */
   map roots;   /* AFTER → the ALLOC or PARAM that it orders */
@@ -137,12 +140,23 @@ static void note_access(promotion *p, const node *n) {
   if (n->op == OP_STORE && !a->refused) note_store(p, a, n);
 }
 
+/** Registers that the cells of an array take. */
+static size_t registers_of(const promotion *p, const array *a) {
+  size_t all = 0, bytes = dtype_bytes((dtype)a->alloc->dtype);
+  for (size_t c = 0; c < a->cells.n; c++)
+    all += target_registers_for(p->target, a->cells.at[c].lanes * bytes);
+  return all;
+}
+
 /** Finds the arrays to promote: few cells that do not overlap, and loads of one cell each. */
-static void find_arrays(promotion *p, const node_list *order, size_t registers) {
+static void find_arrays(promotion *p, const node_list *order) {
   for (size_t i = 0; i < order->n; i++) note_access(p, order->at[i]);
   for (size_t i = 0; i < order->n; i++) {
     array *a = order->at[i]->op == OP_ALLOC ? map_get(&p->arrays, order->at[i]) : NULL;
-    if (a && !a->refused) a->refused = !sort_cells(&a->cells) || a->cells.n > registers;
+    if (!a || a->refused) continue;
+    a->refused = !sort_cells(&a->cells);
+    a->own = registers_of(p, a);
+    a->refused |= a->own > p->target->registers;
   }
   for (size_t i = 0; i < order->n; i++) {
     const node *n = order->at[i];
@@ -196,8 +210,9 @@ static void find_spilled(const array_list *all, size_t registers) {
   }
 }
 
-static void refuse_outer_arrays(promotion *p, const node_list *order, size_t registers) {
+static void refuse_outer_arrays(promotion *p, const node_list *order) {
   array_list all = {0};
+  size_t registers = p->target->registers;
   for (size_t i = 0; i < order->n; i++) {
     array *a = order->at[i]->op == OP_ALLOC ? map_get(&p->arrays, order->at[i]) : NULL;
     if (a && !a->refused && a->cells.n > 1) vec_push(p->a, &all, a);
@@ -208,8 +223,8 @@ static void refuse_outer_arrays(promotion *p, const node_list *order, size_t reg
     size_t inside = 0;
     for (size_t k = 0; k < i; k++)
       if (is_inside(all.at[k], a) && all.at[k]->registers > inside) inside = all.at[k]->registers;
-    a->refused = inside && inside + a->cells.n > registers;
-    a->registers = inside + (a->refused ? 0 : a->cells.n);
+    a->refused = inside && inside + a->own > registers;
+    a->registers = inside + (a->refused ? 0 : a->own);
   }
   find_spilled(&all, registers);
 }
@@ -348,10 +363,10 @@ static const node *rebuild_node(promotion *p, const node *n) {
 }
 
 const node *codegen_promote_registers(ir *g, const node *sink, const target *t) {
-  promotion p = {.g = g, .a = ir_arena(g)};
+  promotion p = {.g = g, .target = t, .a = ir_arena(g)};
   node_list order = topo_sort(p.a, &sink, 1, NULL, NULL);
-  find_arrays(&p, &order, t->registers);
-  refuse_outer_arrays(&p, &order, t->registers);
+  find_arrays(&p, &order);
+  refuse_outer_arrays(&p, &order);
   refuse_unstored(&p, &order);
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i], *with = rebuild_node(&p, n);

@@ -25,6 +25,7 @@ static tn_status cuda_describe(void *device, const char *limit, tn_capabilities 
            k->major >= 9 ? "a" : "");
   caps->team_workers =
       (uint32_t)(k->workers < MACHINE_TEAM_WORKERS ? k->workers : MACHINE_TEAM_WORKERS);
+  caps->registers = MACHINE_TEAM_REGISTERS;
   caps->warp = CUDA_WARP;
   caps->group_bytes = (uint64_t)k->group_bytes;
   caps->max_scratch = MACHINE_TEAM_PRIVATE_BYTES / caps->team_workers;
