@@ -131,12 +131,24 @@ static double load_cycles(const team_tile *t, double warps, double warp) {
   return cycles * warps;
 }
 
-/** Registers of a worker. */
+static double registers_for(const team_tile *t, const node *value) {
+  return (double)target_registers_for(t->of->c->target, dtype_bytes((dtype)value->dtype));
+}
+
+/** Registers of a worker: of its sums, and of what one term of them reads of each operand. */
 static double registers_of(const team_tile *t) {
+  const product *p = t->of;
+  double all = MACHINE_TEAM_SPARE_REGISTERS, sums = (double)(t->copies[ROWS] * t->copies[COLUMNS]);
   if (t->tensor) return team_tensor_registers(t);
-  double rows = (double)t->copies[ROWS], columns = (double)t->copies[COLUMNS];
-  return rows * columns * (double)fold_n_states(t->of->fold) + rows + columns +
-         MACHINE_TEAM_SPARE_REGISTERS;
+  for (size_t i = 0; i < fold_n_states(p->fold); i++)
+    all += sums * registers_for(t, fold_step(p->fold, i));
+  for (size_t i = 0; i < p->operands.n; i++) {
+    const operand *o = &p->operands.at[i];
+    bool along_one = o->depends[ROWS] != o->depends[COLUMNS];
+    double copies = along_one ? (double)t->copies[o->depends[ROWS] ? ROWS : COLUMNS] : 1;
+    all += copies * registers_for(t, o->index);
+  }
+  return all;
 }
 
 /** True if workers can copy a block of the reduction while they go on with another. */
