@@ -85,6 +85,12 @@ static const node *apply_sink(laws *l, const node *sink, const law_args *a,
   return law_sink(l, sink, a->subject, a->other);
 }
 
+static const node *apply_inline(laws *l, const node *sink, const law_args *a,
+                                const node *principals[]) {
+  (void)principals;
+  return law_inline(l, sink, a->subject);
+}
+
 static const node *apply_ungate(laws *l, const node *sink, const law_args *a,
                                 const node *principals[]) {
   (void)principals;

@@ -178,6 +178,12 @@ const node *law_peel(laws *l, const node *sink, const node *range, bool last, co
    inside the loop, runs inside it too. Refused if it reads a buffer that the kernel stores to. */
 const node *law_sink(laws *l, const node *sink, const node *binder, const node *range);
 
+/** INLINE: compute_inline: an element of a STAGE's one array is computed where it is read, again
+   for each read, and is 0 outside of the array. Requires coordinates that are the ranges, of no
+   kind, elements that are computed from those of buffers alone, which the kernel does not store to,
+   and that only INDEX reads the array. */
+const node *law_inline(laws *l, const node *sink, const node *stage);
+
 /** UNGATE: halo padding: an array read as where(0 ≤ e < n, S[e], c) is widened by the elements that
     these reads reach outside, filled with the constant c, and read without conditions. Requires
     coordinates that are the ranges, constant extents, and one c for all reads outside. */
