@@ -38,19 +38,35 @@ static bool is_in_fold(const node *fold, const node *n) {
   return false;
 }
 
-/** Lists the operands; true if each axis has one that its indices share. */
+/** Adds an expression over elements of buffers that depends on one axis, or an element; false: it
+   is neither. */
+static bool add_operand(product *p, const node *n) {
+  operand o = {.value = n};
+  for (size_t k = 0; k < AXES; k++) o.depends[k] = node_is_free_in(p->axis[k], n);
+  if (o.depends[ROWS] == o.depends[COLUMNS] && n->op != OP_INDEX) return false;
+  vec_push(ir_arena(p->c->laws.g), &p->operands, o);
+  return true;
+}
+
+/** Lists the operands, none of them a part of another one; true if each axis has one that its
+    indices share. */
 static bool find_operands(product *p) {
   arena *a = ir_arena(p->c->laws.g);
   bool is_shared[AXES] = {false, false};
+  map expressions = {0}, parts = {0};
+  node_list of_buffers = law_data_expressions(&p->c->laws, p->c->sink);
   node_list order = topo_sort(a, p->fold->src, fold_n_states(p->fold) * 2, NULL, NULL);
+  for (size_t i = 0; i < of_buffers.n; i++) map_set(a, &expressions, of_buffers.at[i], NULL);
   p->operands.n = 0;
-  for (size_t i = 0; i < order.n; i++) {
+  for (size_t i = order.n; i-- > 0;) {
     const node *n = order.at[i];
-    if (n->op != OP_INDEX || n->src[0]->op != OP_PARAM || !is_in_fold(p->fold, n)) continue;
-    operand o = {.index = n};
-    for (size_t k = 0; k < AXES; k++) o.depends[k] = node_is_free_in(p->axis[k], n);
-    for (size_t k = 0; k < AXES; k++) is_shared[k] |= !o.depends[k] && o.depends[!k];
-    vec_push(a, &p->operands, o);
+    bool is_part = map_has(&parts, n), may_be = map_has(&expressions, n) && is_in_fold(p->fold, n);
+    if (!is_part && !(may_be && add_operand(p, n))) continue;
+    for (uint32_t k = 0; k < n->n_src; k++) map_set(a, &parts, n->src[k], NULL);
+  }
+  for (size_t i = 0; i < p->operands.n; i++) {
+    const operand *o = &p->operands.at[i];
+    for (size_t k = 0; k < AXES; k++) is_shared[k] |= !o->depends[k] && o->depends[!k];
   }
   return is_shared[ROWS] && is_shared[COLUMNS];
 }
@@ -108,7 +124,7 @@ static double packed_bytes(const team_tile *t) {
   for (size_t i = 0; i < t->of->operands.n; i++) {
     const operand *o = &t->of->operands.at[i];
     if (is_packed(t, o))
-      bytes += (double)(dtype_bytes((dtype)o->index->dtype) * (size_t)t->block) *
+      bytes += (double)(dtype_bytes((dtype)o->value->dtype) * (size_t)t->block) *
                (double)team_group_indices(t, o->depends[ROWS] ? ROWS : COLUMNS);
   }
   return bytes;
@@ -123,7 +139,7 @@ static double load_cycles(const team_tile *t, double warps, double warp) {
     double loads = o->depends[ROWS] ? (double)t->copies[ROWS] : 1;
     double apart = o->depends[COLUMNS] ? fmin((double)t->workers[COLUMNS], warp) : 1;
     if (o->depends[COLUMNS]) loads *= (double)(t->copies[COLUMNS] / t->lanes);
-    double bytes = apart * (double)dtype_bytes((dtype)o->index->dtype) *
+    double bytes = apart * (double)dtype_bytes((dtype)o->value->dtype) *
                    (double)(o->depends[COLUMNS] ? t->lanes : 1);
     double each = fmax(1, bytes / MACHINE_TEAM_GROUP_BYTES_PER_CYCLE);
     cycles += loads * each * (is_packed(t, o) ? 1 : MACHINE_TEAM_FAR_LOADS);
@@ -146,9 +162,15 @@ static double registers_of(const team_tile *t) {
     const operand *o = &p->operands.at[i];
     bool along_one = o->depends[ROWS] != o->depends[COLUMNS];
     double copies = along_one ? (double)t->copies[o->depends[ROWS] ? ROWS : COLUMNS] : 1;
-    all += copies * registers_for(t, o->index);
+    all += copies * registers_for(t, o->value);
   }
   return all;
+}
+
+/** True for an element, and for one that is 0 outside of its buffer: no worker computes it. */
+static bool is_loaded_alone(const node *value) {
+  bool is_gated = value->op == OP_WHERE && node_is_bits(value->src[2], 0);
+  return (is_gated ? value->src[1] : value)->op == OP_INDEX;
 }
 
 /** True if workers can copy a block of the reduction while they go on with another. */
@@ -159,7 +181,7 @@ static bool may_copy_ahead(const team_tile *t) {
   for (size_t i = 0; i < t->of->operands.n; i++) {
     const operand *o = &t->of->operands.at[i];
     if (!t->tensor && !is_packed(t, o)) continue;
-    if (!(sizes & dtype_bytes((dtype)o->index->dtype))) return false;
+    if (!is_loaded_alone(o->value) || !(sizes & dtype_bytes((dtype)o->value->dtype))) return false;
     is_any = true;
   }
   return is_any;
@@ -202,9 +224,9 @@ static bool fits_axis(const team_tile *t, size_t axis) {
 static int64_t lanes_of(const product *p) {
   int64_t lanes = 1;
   for (size_t i = 0; i < p->operands.n; i++) {
-    const node *index = p->operands.at[i].index;
+    const node *value = p->operands.at[i].value;
     const target *to = p->c->target;
-    int64_t most = target_lanes(to, to->vector_bytes, dtype_bytes((dtype)index->dtype));
+    int64_t most = target_lanes(to, to->vector_bytes, dtype_bytes((dtype)value->dtype));
     if (most > lanes) lanes = most;
   }
   return stores_side_by_side(p, p->axis[COLUMNS]) ? lanes : 1;

@@ -1,7 +1,8 @@
 /* Tiles products for teams of workers: a group computes a block of rows and columns of a nest, and
    each of its workers a register tile in it, whose rows and columns lie as many apart as the group
    has workers there. Reductions run in blocks; operands that depend on rows or on columns alone are
-   copied for each block to memory that the group shares (team_copies.c). The cheapest tile by
+   copied for each block to memory that the group shares (team_copies.c); what a kernel computes of
+   them before, as exponentials or conversions in an array, is computed there. The cheapest tile by
    estimate (team_tile_list.c) that laws allow is taken.
 
      for i, j { FOLD k }
@@ -9,6 +10,7 @@
             FOLD over ko, ki (STAGE over copies of i, j),  operands packed for each ko */
 #include "codegen/choose/team_tiles.h"
 #include "codegen/choose/teams.h"
+#include "ir/core/topo_sort.h"
 
 /** Finds the nest of whole blocks: what is left over of an open size is a nest of its own. */
 static bool cut_remainders(choice *c, const team_tile *t, cut *made) {
@@ -187,7 +189,28 @@ static bool choose_tile(choice *c, const node *stage, const node *fold, bool ten
   return false;
 }
 
+/** Computes elements of arrays where a nest reads them, as far as a law allows it, so that tiles
+    pack them as they do operands; the nest after that. */
+static const node *inline_arrays(choice *c, const node *stage) {
+  const node *any = stage_range(stage)[0];
+  for (bool changed = true; changed;) {
+    node_list order = topo_sort(ir_arena(c->laws.g), stage->src, stage_n_values(stage), NULL, NULL);
+    changed = false;
+    for (size_t i = 0; i < order.n && !changed; i++)
+      changed =
+          order.at[i]->op == OP_STAGE && choice_take(c, law_inline(&c->laws, c->sink, order.at[i]));
+    if (changed) stage = law_find_binder(&c->laws, c->sink, any);
+  }
+  return stage;
+}
+
 bool choose_team_tile(choice *c, const node *stage) {
-  const node *fold = team_only_fold(c, stage);
-  return fold && (choose_tile(c, stage, fold, true) || choose_tile(c, stage, fold, false));
+  const node *before = c->sink, *fold;
+  if (!stage_n_ranges(stage)) return false;
+  stage = inline_arrays(c, stage);
+  fold = team_only_fold(c, stage);
+  if (fold && (choose_tile(c, stage, fold, true) || choose_tile(c, stage, fold, false)))
+    return true;
+  c->sink = before;
+  return false;
 }

@@ -17,9 +17,9 @@ enum {
   MOST_INSIDE = 5        /* ranges of an axis inside of a group */
 };
 
-/** An element that a reduction loads. */
+/** An expression that a reduction reads: packed if it depends on one axis, else an element. */
 typedef struct operand {
-  const node *index;
+  const node *value;
   bool depends[AXES];
 } operand;
 
