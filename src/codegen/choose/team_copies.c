@@ -53,11 +53,11 @@ static bool fill_by_warps(choice *c, const team_tile *t, const node *team) {
          team_set_digit(c, &rows, KIND_LOCAL, team_digit_axis(ROWS)) && team_tensor_fill(c, warp);
 }
 
-/** Divides a copy among all workers of a group, in turns of one element of each. */
+/** Divides a copy among all workers of a group, an element of each in an iteration. */
 static bool fill_by_team(choice *c, const team_tile *t, const node *stage) {
-  const node *all = flatten(c, stage), *turns, *team, *rows = NULL, *columns;
+  const node *all = flatten(c, stage), *iterations, *team, *rows = NULL, *columns;
   if (!all ||
-      !choice_take(c, law_split(&c->laws, c->sink, all, team_group_workers(t), &turns, &team)))
+      !choice_take(c, law_split(&c->laws, c->sink, all, team_group_workers(t), &iterations, &team)))
     return false;
   if (t->tensor) return fill_by_warps(c, t, team);
   columns = team;

@@ -131,8 +131,8 @@ bool team_tensor_fill(choice *c, const node *warp) {
 
 /* Finishing. */
 
-/** Elements by which rows of an array are laid farther apart, so that the 8 × 4 words that a warp
-    loads together are in different banks: 4 of one row and of 8, or 8 of one row and of 4. */
+/** Elements that the stride of an array's rows grows by, so that the 8 × 4 words that a warp loads
+    together are in different banks: 4 of one row and of 8, or 8 of one row and of 4. */
 static int64_t more_of_row(const node *array, bool is_along_terms) {
   int64_t length = node_int(stage_extents(array, 0)[stage_rank(array, 0) - 1]);
   int64_t wanted = is_along_terms ? TENSOR_WARP_COLUMNS : TENSOR_WARP_ROWS;
@@ -140,8 +140,8 @@ static int64_t more_of_row(const node *array, bool is_along_terms) {
   return (wanted - length % every + every) % every;
 }
 
-/** Lays the rows of an operand's array apart. */
-static void spread_rows(choice *c, const node *x, const node *terms) {
+/** Widens the stride of the rows of an operand's array. */
+static void widen_stride(choice *c, const node *x, const node *terms) {
   const node *array = x->src[0];
   if (array->op != OP_STAGE || stage_n_values(array) != 1 || stage_rank(array, 0) < 2) return;
   if (!node_is_const(stage_extents(array, 0)[stage_rank(array, 0) - 1])) return;
@@ -162,8 +162,8 @@ static bool find_tiles(choice *c, warp_tile *m) {
 bool team_tensor_finish(choice *c) {
   warp_tile m;
   if (!find_tiles(c, &m)) return false;
-  spread_rows(c, m.x, m.range[TILE_K]);
+  widen_stride(c, m.x, m.range[TILE_K]);
   if (!find_tiles(c, &m)) return false;
-  spread_rows(c, m.y, m.range[TILE_K]);
+  widen_stride(c, m.y, m.range[TILE_K]);
   return find_tiles(c, &m);
 }

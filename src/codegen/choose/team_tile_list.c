@@ -130,19 +130,24 @@ static double packed_bytes(const team_tile *t) {
   return bytes;
 }
 
+static double warp_of(const team_tile *t) {
+  uint32_t warp = t->of->c->target->warp;
+  return warp ? (double)warp : MACHINE_TEAM_WARP;
+}
+
 /** Cycles in which a unit loads what one term of all of a group's workers needs. */
-static double load_cycles(const team_tile *t, double warps, double warp) {
+static double load_cycles(const team_tile *t, double warps) {
   double cycles = 0;
   if (t->tensor) return team_tensor_loads(t);
   for (size_t i = 0; i < t->of->operands.n; i++) {
     const operand *o = &t->of->operands.at[i];
     double loads = o->depends[ROWS] ? (double)t->copies[ROWS] : 1;
-    double apart = o->depends[COLUMNS] ? fmin((double)t->workers[COLUMNS], warp) : 1;
+    double workers = o->depends[COLUMNS] ? fmin((double)t->workers[COLUMNS], warp_of(t)) : 1;
     if (o->depends[COLUMNS]) loads *= (double)(t->copies[COLUMNS] / t->lanes);
-    double bytes = apart * (double)dtype_bytes((dtype)o->value->dtype) *
+    double bytes = workers * (double)dtype_bytes((dtype)o->value->dtype) *
                    (double)(o->depends[COLUMNS] ? t->lanes : 1);
     double each = fmax(1, bytes / MACHINE_TEAM_GROUP_BYTES_PER_CYCLE);
-    cycles += loads * each * (is_packed(t, o) ? 1 : MACHINE_TEAM_FAR_LOADS);
+    cycles += loads * each * (is_packed(t, o) ? 1 : MACHINE_TEAM_GLOBAL_LOADS);
   }
   return cycles * warps;
 }
@@ -187,31 +192,49 @@ static bool may_copy_ahead(const team_tile *t) {
   return is_any;
 }
 
+/** Workers that a group takes of a unit: whole warps. */
+static double occupied_workers(const team_tile *t) {
+  return ceil((double)team_group_workers(t) / warp_of(t)) * warp_of(t);
+}
+
+/** Groups that one unit computes. */
+static double groups_of_unit(const team_tile *t) {
+  double cores = t->of->c->target->hardware.cores, groups = t->of->others;
+  for (size_t k = 0; k < AXES; k++)
+    groups *= ceil(t->of->indices[k] / (double)team_group_indices(t, k));
+  return ceil(groups / fmax(1, cores));
+}
+
+/** Occupancy: groups that are resident on a unit at once, by registers, workers, and memory. */
+static double resident_groups(const team_tile *t) {
+  double workers = occupied_workers(t), bytes = packed_bytes(t) * (double)t->slots;
+  double memory = fmax(MACHINE_TEAM_UNIT_GROUP_BYTES, (double)t->of->c->target->group_bytes);
+  double groups = MACHINE_TEAM_UNIT_REGISTERS / (registers_of(t) * workers);
+  groups = fmin(groups, MACHINE_TEAM_UNIT_WORKERS / workers);
+  if (bytes > 0) groups = fmin(groups, memory / bytes);
+  return fmax(1, fmin(floor(groups), groups_of_unit(t)));
+}
+
+/** Cycles in which a unit works on a block of the reduction for one group. */
+static double busy_cycles(const team_tile *t) {
+  double workers = occupied_workers(t), sums = (double)fold_n_states(t->of->fold);
+  sums *= (double)(t->copies[ROWS] * t->copies[COLUMNS]);
+  double work = t->tensor ? team_tensor_work(t) : workers * sums / MACHINE_TEAM_UNIT_LANES;
+  double loads = load_cycles(t, workers / warp_of(t));
+  double term = fmax(work, loads) + fmin(work, loads) / MACHINE_HIDDEN_OPERATIONS;
+  return (double)t->block * term + packed_bytes(t) / MACHINE_TEAM_GLOBAL_BYTES_PER_CYCLE;
+}
+
 /** Cycles of a unit for its share of the groups; < 0: a limit is exceeded. */
 static double tile_cycles(const team_tile *t) {
   const target *to = t->of->c->target;
-  double warp = to->warp ? (double)to->warp : MACHINE_TEAM_WARP, registers = registers_of(t);
-  double workers = ceil((double)team_group_workers(t) / warp) * warp, block = packed_bytes(t);
-  double slots = (double)t->slots, bytes = block * slots, barriers = slots > 1 ? 1 : 2;
-  if (registers > to->registers || bytes > (double)to->group_bytes) return -1;
-  double units = to->hardware.cores ? (double)to->hardware.cores : 1, groups = t->of->others;
-  for (size_t k = 0; k < AXES; k++)
-    groups *= ceil(t->of->indices[k] / (double)team_group_indices(t, k));
-  double share = ceil(groups / units), here = MACHINE_TEAM_UNIT_REGISTERS / (registers * workers);
-  here = fmin(here, MACHINE_TEAM_UNIT_WORKERS / workers);
-  if (bytes > 0)
-    here = fmin(here, fmax(MACHINE_TEAM_UNIT_GROUP_BYTES, (double)to->group_bytes) / bytes);
-  here = fmax(1, fmin(floor(here), share));
-  double products =
-      (double)(t->copies[ROWS] * t->copies[COLUMNS]) * (double)fold_n_states(t->of->fold);
-  double work = t->tensor ? team_tensor_work(t) : workers * products / MACHINE_TEAM_UNIT_LANES;
-  double loads = load_cycles(t, workers / warp, warp);
-  double busy =
-      (double)t->block * (fmax(work, loads) + fmin(work, loads) / MACHINE_HIDDEN_OPERATIONS);
-  busy += block / MACHINE_TEAM_FAR_BYTES_PER_CYCLE;
-  double turn = fmax(busy + barriers * MACHINE_TEAM_BARRIER_CYCLES / here,
-                     (MACHINE_TEAM_LATENCY_CYCLES + busy) / (here * slots));
-  return share * ceil(t->of->terms / (double)t->block) * turn;
+  double slots = (double)t->slots, barriers = slots > 1 ? 1 : 2;
+  if (registers_of(t) > to->registers || packed_bytes(t) * slots > (double)to->group_bytes)
+    return -1;
+  double resident = resident_groups(t), busy = busy_cycles(t);
+  double iteration = fmax(busy + barriers * MACHINE_TEAM_BARRIER_CYCLES / resident,
+                          (MACHINE_TEAM_LATENCY_CYCLES + busy) / (resident * slots));
+  return groups_of_unit(t) * ceil(t->of->terms / (double)t->block) * iteration;
 }
 
 /** True if a group's block of an axis fits in it, or, of an open size, in what is likely. */

@@ -1,9 +1,9 @@
 /* Tiles products for teams of workers: a group computes a block of rows and columns of a nest, and
-   each of its workers a register tile in it, whose rows and columns lie as many apart as the group
-   has workers there. Reductions run in blocks; operands that depend on rows or on columns alone are
-   copied for each block to memory that the group shares (team_copies.c); what a kernel computes of
-   them before, as exponentials or conversions in an array, is computed there. The cheapest tile by
-   estimate (team_tile_list.c) that laws allow is taken.
+   each of its workers a register tile in it, whose rows and columns have a stride of as many as the
+   group has workers there. Reductions run in blocks; operands that depend on rows or on columns
+   alone are copied for each block to memory that the group shares (team_copies.c); what a kernel
+   computes of them before, as exponentials or conversions in an array, is computed there. The
+   cheapest tile by estimate (team_tile_list.c) that laws allow is taken.
 
      for i, j { FOLD k }
        →  for gi, gj (groups), il, jl (workers)
@@ -12,7 +12,7 @@
 #include "codegen/choose/teams.h"
 #include "ir/core/topo_sort.h"
 
-/** Finds the nest of whole blocks: what is left over of an open size is a nest of its own. */
+/** Finds the nest of whole blocks: the remainder of an open size is a nest of its own. */
 static bool cut_remainders(choice *c, const team_tile *t, cut *made) {
   const product *p = t->of;
   const node *stage = p->stage, *whole = p->axis[ROWS], *rest;

@@ -115,7 +115,7 @@ bool team_tensor_jam(choice *c, const team_tile *t, cut *k);
 /** Divides a range of a warp's workers. */
 bool team_tensor_fill(choice *c, const node *warp);
 
-/** Lays the rows of the copies apart, so that a warp's loads are to different banks; true if the
+/** Widens the stride of the copies' rows, so that a warp loads from different banks; true if the
     kernel is computed in tiles. */
 bool team_tensor_finish(choice *c);
 

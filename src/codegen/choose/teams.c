@@ -1,6 +1,6 @@
 /* Schedules a kernel for teams of workers. Products are tiled (team_tiles.c). Of other nests, in a
    simple form, the last range is divided among the workers of a group, the ranges around it among
-   groups; what tiles leave over is divided among the same rows and columns of workers. Where
+   groups; remainders of tiles are divided among the same rows and columns of workers. Where
    reductions, or arrays that are read as a whole, do not depend on the last range, a group computes
    them together: their ranges are divided among its workers, and the last range in blocks of a
    team. A reduction becomes one of the workers' own reductions, which a tree combines. Ranges along

@@ -16,7 +16,7 @@ int64_t team_side(const choice *c, int64_t axis);
 bool team_set_digit(choice *c, const node **range, range_kind kind, int64_t axis);
 
 /** team_tiles.c: tiles a product, the STAGE of an output; false: the nest is none, or laws refuse,
-   and it stays as it was. Nests of what is left over of open sizes may be added. */
+   and it stays as it was. Nests of the remainders of open sizes may be added. */
 bool choose_team_tile(choice *c, const node *stage);
 
 #endif
