@@ -34,10 +34,12 @@ tn_status diag_prefix(diag *d, const char *format, ...) {
   return diag_set(d, d->status, "%s: %s", text, d->text);
 }
 
-tn_status diag_complete(diag *d, tn_status status) {
-  if (status && !d->text[0]) return diag_set(d, status, "%s", tn_status_text(status));
-  return d->status = status;
+tn_status failure_complete(tn_failure *f, tn_status status) {
+  if (status && !f->text[0]) return tn_fail(f, status, "%s", tn_status_text(status));
+  return f->status = status;
 }
+
+tn_status diag_complete(diag *d, tn_status status) { return failure_complete(&d->failure, status); }
 
 void diag_rethrow(diag *d) { longjmp(*d->at, 1); }
 

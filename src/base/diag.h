@@ -45,9 +45,10 @@ tn_status failure_set_va(tn_failure *f, tn_status status, const char *format, va
 /** Puts "prefix: " before the recorded message; returns the recorded status. */
 tn_status diag_prefix(diag *d, const char *format, ...) BASE_PRINTF(2, 3);
 
-/** Records the status that a backend returned, which was given `d->failure` after diag_clear; the
-    message of a failure that the backend does not explain is its status's text. Returns the
-    status. */
+/** Records the status that a backend returned, which was given the failure with an empty text, as
+    after diag_clear; the message of a failure that the backend does not explain is its status's
+    text. Returns the status. */
+tn_status failure_complete(tn_failure *f, tn_status status);
 tn_status diag_complete(diag *d, tn_status status);
 
 /** Records a failure and unwinds to the innermost diag_catch of `d`. */

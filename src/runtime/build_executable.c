@@ -171,6 +171,7 @@ static void explain_language(const build_state *m, explanation *x) {
   tn_output text = output_new(t->device->mem);
   diag_clear(m->d);
   tn_status s = has_prelude ? r->prelude(&t->caps, &text, &m->d->failure) : TN_OK;
+  diag_complete(m->d, s);
   if (s == TN_OK) s = output_check(&text, m->d);
   const char *copy = s == TN_OK ? arena_printf(ir_arena(m->g), "%s", output_text(&text)) : "";
   output_free(&text);

@@ -150,6 +150,9 @@ static void failures_are_told_by_value(void **state) {
     tn_signal_fail(s, 9, TN_ERR_IO, "again");
     fails(f, s, 8, TN_ERR_IO, "again");
     await(f, s, 7);
+    tn_signal_set(s, 10);
+    tn_signal_fail(s, 11, TN_ERR_IO, "");
+    fails(f, s, 11, TN_ERR_IO, tn_status_text(TN_ERR_IO));
     tn_signal_free(s);
   }
 }

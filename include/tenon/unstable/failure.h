@@ -13,7 +13,8 @@ extern "C" {
 /** Why something failed. */
 typedef struct tn_failure {
   tn_status status;
-  char text[2048]; /**< "" where there is nothing to add to the status */
+  char text[2048]; /**< "" where there is nothing to add to the status: messages then have
+                      the status's own text */
 } tn_failure;
 
 /** Sets a failure's message, as by printf, and returns `status`; `failure` may be NULL. */

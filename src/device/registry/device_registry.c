@@ -325,7 +325,7 @@ static char *describe_library(const mem *m, const tn_device *v) {
   tn_failure why = {0};
   char text[sizeof why.text + 64];
   if (!l) return mem_strdup(m, "");
-  bool is_open = l->open(v->state, &why) == TN_OK;
+  bool is_open = failure_complete(&why, l->open(v->state, &why)) == TN_OK;
   snprintf(text, sizeof text, is_open ? "%.60s" : "%.60s: %s", l->name, why.text);
   return mem_strdup(m, text);
 }

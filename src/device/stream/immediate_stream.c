@@ -62,8 +62,10 @@ static tn_status end_work(stream_mark **mark, tn_failure *f) {
 
 tn_status immediate_run(tn_device *v, const tn_work *w, tn_failure *f) {
   stream_mark *mark;
+  f->text[0] = 0;
   tn_status status = start_work(v, w, &mark, f);
-  return status ? status : end_work(&mark, f);
+  if (!status) status = end_work(&mark, f);
+  return failure_complete(f, status);
 }
 
 /* Pieces. */

@@ -90,7 +90,7 @@ static void add_failed(tn_signal *s, uint64_t value, tn_status status, const cha
   failed_range *added = last && last->to == now ? NULL : new_range(s);
   if (added) {
     added->above = now;
-    tn_fail(&added->why, status, "%s", text);
+    tn_fail(&added->why, status, "%s", text[0] ? text : tn_status_text(status));
     last = added;
   }
   last->to = value;

@@ -197,7 +197,7 @@ static tn_status choose_libraries(tn_context *c, const char *option, diag *d) {
   c->options.libraries = is_on ? LIBRARIES_ON : option ? LIBRARIES_OFF : LIBRARIES_USUAL;
   if (is_on && !l)
     context_log(c, TN_LOG_WARNING, "%s has no library of products", c->device->name);
-  else if (is_on && l->open(c->device->state, &why) != TN_OK)
+  else if (is_on && failure_complete(&why, l->open(c->device->state, &why)) != TN_OK)
     context_log(c, TN_LOG_WARNING, "products are not computed by a library: %s", why.text);
   return TN_OK;
 }
