@@ -48,6 +48,10 @@ static void run_compiler(void *arg, size_t i) {
   if (b->status != TN_OK) return;
   b->status = t->compiler->compile(b->compilation->compiler, &t->caps, b->specs, b->n, &b->code,
                                    &b->failure);
+  if (!b->status && !b->code.n && !b->code.failed)
+    b->status = tn_fail(&b->failure, TN_ERR_DEVICE,
+                        "compiler %s of backend %s wrote no code of function %s", t->compiler->name,
+                        b->specs[0]->device, b->specs[0]->entry);
   b->ns = clock_now_ns() - start;
 }
 

@@ -109,6 +109,9 @@ static void render_source(source_task *task) {
   if (diag_complete(d, t->renderer->render(&t->caps, r->ir, s, output, &d->failure)) ||
       output_check(output, d))
     diag_rethrow(d);
+  if (!output->n)
+    diag_raise(d, TN_ERR_DEVICE, "renderer %s of backend %s wrote no source of function %s",
+               t->renderer->name, s->device, s->entry);
   r->program = program_node_source(r->ir, r->program, output_text(output), output->n);
   s->source = r->program->src[3]->text;
   s->source_bytes = r->program->src[3]->n_text;

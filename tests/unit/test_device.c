@@ -280,6 +280,82 @@ static void backends_must_be_complete(void **state) {
   assert_string_equal(f->diag.text, "backend HALF: there are graphs without streams");
 }
 
+/* Capabilities. */
+
+static tn_capabilities stated; /* by `state_capabilities` */
+
+static tn_status state_capabilities(void *v, const char *limit, tn_capabilities *caps,
+                                    tn_failure *f) {
+  (void)v, (void)limit, (void)f;
+  *caps = stated;
+  return TN_OK;
+}
+
+/** The members of capabilities that are checked. */
+typedef struct stated_case {
+  const char *target;
+  uint64_t dtypes;
+  uint32_t vector_bytes, registers, max_buffers, max_lanes, copy_bytes, team_workers;
+  uint64_t group_bytes;
+  const char *expected; /* NULL: nothing is wrong */
+} stated_case;
+
+static void capabilities_are_checked(void **state) {
+  fixture *f = *state;
+  static const stated_case cases[] = {
+      {"t", 1, 0, 0, 0, 0, 0, 0, 0, NULL},
+      {"t", 1, 32768, 65535, 65535, 65535, 65535, 8, 1, NULL},
+      {"", 1, 0, 0, 0, 0, 0, 0, 0, "renderer odd gives its target no name"},
+      {"t", 0, 0, 0, 0, 0, 0, 0, 0,
+       "renderer odd states dtypes as 0; it must have the bit of at least one type"},
+      {"t", 1, 24, 0, 0, 0, 0, 0, 0,
+       "renderer odd states vector_bytes as 24; it must be a power of 2, or 0"},
+      {"t", 1, 65536, 0, 0, 0, 0, 0, 0,
+       "renderer odd states vector_bytes as 65536; it may be at most 65535"},
+      {"t", 1, 0, 65536, 0, 0, 0, 0, 0,
+       "renderer odd states registers as 65536; it may be at most 65535"},
+      {"t", 1, 0, 0, 65536, 0, 0, 0, 0,
+       "renderer odd states max_buffers as 65536; it may be at most 65535"},
+      {"t", 1, 0, 0, 0, 65536, 0, 0, 0,
+       "renderer odd states max_lanes as 65536; it may be at most 65535"},
+      {"t", 1, 0, 0, 0, 0, 65536, 0, 0,
+       "renderer odd states copy_bytes as 65536; it may be at most 65535"},
+      {"t", 1, 0, 0, 0, 0, 0, 8, 0,
+       "renderer odd states group_bytes as 0; it must be positive where team_workers is"},
+  };
+  static tn_renderer renderer;
+  static tn_pair pair;
+  static tn_backend b;
+  renderer = *ref_backend.pairs[0].renderer;
+  renderer.name = "odd";
+  renderer.describe = state_capabilities;
+  pair = (tn_pair){&renderer, ref_backend.pairs[0].compiler, NULL};
+  b = ref_backend;
+  b.name = "ODD";
+  b.pairs = &pair;
+  ok(f, registry_add_backend(f->registry, &b, &f->diag));
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const stated_case *k = &cases[i];
+    char limit[16]; /* a target of its own */
+    const device_target *t;
+    stated = (tn_capabilities){.size = sizeof stated,
+                               .dtypes = k->dtypes,
+                               .vector_bytes = k->vector_bytes,
+                               .registers = k->registers,
+                               .max_buffers = k->max_buffers,
+                               .max_lanes = k->max_lanes,
+                               .copy_bytes = k->copy_bytes,
+                               .team_workers = k->team_workers,
+                               .group_bytes = k->group_bytes};
+    snprintf(stated.target, sizeof stated.target, "%s", k->target);
+    snprintf(limit, sizeof limit, "%zu", i);
+    tn_status status =
+        device_target_find(device(f, "ODD"), &(device_target_desc){.limit = limit}, &t, &f->diag);
+    assert_int_equal(status, k->expected ? TN_ERR_DEVICE : TN_OK);
+    if (k->expected) assert_string_equal(f->diag.text, k->expected);
+  }
+}
+
 static void *open_global(void *arg) {
   diag d = {0};
   if (registry_global(arg, &d)) abort();
@@ -1113,6 +1189,86 @@ static void compilers_by_name(void **state) {
   assert_non_null(strstr(f->diag.text, "\"no-such-one\""));
 }
 
+static tn_status write_nothing(const tn_capabilities *caps, tn_ir *ir, const tn_program_spec *spec,
+                               tn_output *source, tn_failure *f) {
+  (void)caps, (void)ir, (void)spec, (void)source, (void)f;
+  return TN_OK;
+}
+
+static tn_status compile_nothing(void *compiler, const tn_capabilities *caps,
+                                 const tn_program_spec *const specs[], size_t n, tn_output *code,
+                                 tn_failure *f) {
+  (void)compiler, (void)caps, (void)specs, (void)n, (void)code, (void)f;
+  return TN_OK;
+}
+
+/** Messages name the kernel, and the part of the backend that wrote nothing for it. */
+static void empty_sources_and_code_are_told(void **state) {
+  fixture *f = *state;
+  static tn_renderer renderer;
+  static tn_compiler compiler;
+  static tn_pair pairs[2];
+  static tn_backend b[2];
+  static const char *const names[] = {"MUTE", "IDLE"};
+  static const char *const expected[] = {
+      "k: renderer ir of backend MUTE wrote no source of function ",
+      "k: compiler ref of backend IDLE wrote no code of function "};
+  renderer = *ref_backend.pairs[0].renderer;
+  renderer.render = write_nothing;
+  compiler = *ref_backend.pairs[0].compiler;
+  compiler.compile = compile_nothing;
+  pairs[0] = (tn_pair){&renderer, ref_backend.pairs[0].compiler, NULL};
+  pairs[1] = (tn_pair){ref_backend.pairs[0].renderer, &compiler, NULL};
+  for (int i = 0; i < 2; i++) {
+    tn_program *p;
+    tn_failure why = {TN_OK, ""};
+    b[i] = ref_backend;
+    b[i].name = names[i];
+    b[i].pairs = &pairs[i];
+    ok(f, registry_add_backend(f->registry, &b[i], &f->diag));
+    tn_node node = sample_program(f->ir, names[i], "k", 1);
+    assert_int_equal(tn_program_compile(device(f, names[i]), f->ir, &node, 1, &p, &why),
+                     TN_ERR_DEVICE);
+    assert_memory_equal(why.text, expected[i], strlen(expected[i]));
+    assert_true(why.text[strlen(expected[i])]);
+  }
+}
+
+static tn_status quiet_execute(void *v, const tn_work *work, tn_failure *f) {
+  (void)v, (void)f;
+  return work->kind == TN_WORK_EXEC ? TN_ERR_UNSUPPORTED : TN_OK;
+}
+
+/** A status that a backend does not explain is told by its own text, at once and in a queue. */
+static void unexplained_failures_have_a_text(void **state) {
+  fixture *f = *state;
+  static tn_backend b;
+  b = ref_backend;
+  b.name = "QUIET";
+  b.streams = NULL, b.graphs = NULL, b.execute = quiet_execute;
+  ok(f, registry_add_backend(f->registry, &b, &f->diag));
+  tn_program *p = compile(f, "QUIET", "k", 3);
+  run r;
+  run_open(f, &r, "QUIET", 10, 2);
+  tn_failure why = {TN_OK, "of another call"};
+  const char *text = tn_status_text(TN_ERR_UNSUPPORTED);
+  assert_int_equal(tn_program_execute(p, &r.launch.launch, &why), TN_ERR_UNSUPPORTED);
+  assert_string_equal(why.text, text);
+  tn_queue *q;
+  tn_signal *s;
+  assert_int_equal(tn_queue_open(device(f, "QUIET"), TN_QUEUE_COMPUTE, &q, &why), TN_OK);
+  assert_int_equal(tn_signal_open(device(f, "QUIET"), 0, &s, &why), TN_OK);
+  tn_queue_exec(q, p, &r.launch.launch);
+  tn_queue_signal(q, s, 1);
+  assert_int_equal(tn_queue_submit(q, &why), TN_OK);
+  assert_int_equal(tn_signal_wait(s, 1, -1, &why), TN_ERR_UNSUPPORTED);
+  assert_string_equal(why.text, text);
+  tn_queue_free(q);
+  tn_signal_free(s);
+  run_close(&r);
+  program_release(p);
+}
+
 static tn_status failing_compile(void *compiler, const tn_capabilities *caps,
                                  const tn_program_spec *const specs[], size_t n, tn_output *code,
                                  tn_failure *f) {
@@ -1231,6 +1387,7 @@ int main(void) {
                                      TEST(absent_pairs_are_passed_over),
                                      TEST(nobody_else_waits_for_a_compiler),
                                      TEST(backends_must_be_complete),
+                                     TEST(capabilities_are_checked),
                                      TEST(one_table_for_the_process),
                                      TEST(each_task_runs_once),
                                      TEST(many_callers_share_the_pool),
@@ -1254,6 +1411,8 @@ int main(void) {
                                      TEST(racing_threads_compile_once),
                                      TEST(compiling_keeps_failures),
                                      TEST(the_cache_is_bounded),
+                                     TEST(empty_sources_and_code_are_told),
+                                     TEST(unexplained_failures_have_a_text),
                                      TEST(failures_leave_nothing),
                                      TEST(only_programs_are_compiled),
                                      TEST(memory_may_run_out_anywhere)};

@@ -75,7 +75,7 @@ typedef struct tn_hardware {
 typedef struct tn_capabilities {
   size_t size;
   char target[64];       /**< name of the target ("x86-64-v3"); part of every cache key */
-  uint32_t vector_bytes; /**< width of the widest vector; 0: scalars only */
+  uint32_t vector_bytes; /**< width of the widest vector, a power of 2; 0: scalars only */
   uint32_t registers;    /**< vector registers of that width; where kernels run in teams, registers
                             of 32 bits that a worker has. 0: unknown, so that kernels keep no
                             arrays in registers and are not tiled */
@@ -85,7 +85,7 @@ typedef struct tn_capabilities {
   uint64_t max_scratch;  /**< largest size of a kernel's own arrays, in bytes; 0: no limit */
   bool scratch_buffer; /**< memory for a kernel's own arrays comes with the launch, as an additional
                           buffer */
-  uint64_t dtypes;     /**< set of 1 << tn_dtype */
+  uint64_t dtypes;     /**< set of 1 << tn_dtype, not empty */
   const char *const *lacks; /**< names of ops without an instruction, NULL-terminated, static; NULL:
                                none. Programs do not contain them. A target without instructions for
                                small types lists dot_u8i8, dot_i16 and dot_bf16: products of these
@@ -94,7 +94,7 @@ typedef struct tn_capabilities {
   uint32_t team_workers; /**< most workers of a group, which share memory and meet at barriers; 0:
                             kernels run without teams */
   uint32_t warp;         /**< workers of a warp, which may meet by themselves; 0: there are none */
-  uint64_t group_bytes;  /**< memory that the workers of a group share */
+  uint64_t group_bytes;  /**< memory that the workers of a group share, positive with teams */
   uint32_t max_lanes;    /**< most elements of a vector; 0: as many as vector_bytes hold */
   uint32_t copy_bytes; /**< sizes, powers of 2, that a worker copies from a buffer to shared memory
                           while it goes on, or-ed; 0: none. STOREs of such sizes may have the

@@ -3,6 +3,7 @@
    compiler name share the compiler. */
 #include "device/core/device_target.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -78,6 +79,35 @@ static tn_status find_pair(const tn_device *v, const char *name, size_t *pair, d
                   *known ? known : "none");
 }
 
+/** Refuses capabilities that contradict themselves, or that code generation cannot hold. */
+static tn_status check_capabilities(const device_target *t, diag *d) {
+  const tn_capabilities *c = &t->caps;
+  const struct {
+    bool is_met;
+    const char *field;
+    uint64_t value;
+    const char *rule;
+  } rules[] = {
+      {c->dtypes != 0, "dtypes", 0, "it must have the bit of at least one type"},
+      {!(c->vector_bytes & (c->vector_bytes - 1)), "vector_bytes", c->vector_bytes,
+       "it must be a power of 2, or 0"},
+      {c->vector_bytes <= UINT16_MAX, "vector_bytes", c->vector_bytes, "it may be at most 65535"},
+      {c->registers <= UINT16_MAX, "registers", c->registers, "it may be at most 65535"},
+      {c->max_buffers <= UINT16_MAX, "max_buffers", c->max_buffers, "it may be at most 65535"},
+      {c->max_lanes <= UINT16_MAX, "max_lanes", c->max_lanes, "it may be at most 65535"},
+      {c->copy_bytes <= UINT16_MAX, "copy_bytes", c->copy_bytes, "it may be at most 65535"},
+      {!c->team_workers || c->group_bytes, "group_bytes", 0,
+       "it must be positive where team_workers is"},
+  };
+  if (!c->target[0])
+    return diag_set(d, TN_ERR_DEVICE, "renderer %s gives its target no name", t->renderer->name);
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+    if (!rules[i].is_met)
+      return diag_set(d, TN_ERR_DEVICE, "renderer %s states %s as %" PRIu64 "; %s",
+                      t->renderer->name, rules[i].field, rules[i].value, rules[i].rule);
+  return TN_OK;
+}
+
 /** Copies the capabilities to the form of code generation. */
 static tn_status set_target(device_target *t, diag *d) {
   const tn_capabilities *c = &t->caps;
@@ -102,10 +132,6 @@ static tn_status set_target(device_target *t, diag *d) {
                       t->renderer->name, *name);
     rule_target_add_missing_op(&t->target.rules, o);
   }
-  if (c->vector_bytes > UINT16_MAX || c->registers > UINT16_MAX || c->max_buffers > UINT16_MAX ||
-      c->max_lanes > UINT16_MAX || c->copy_bytes > UINT16_MAX || !c->target[0])
-    return diag_set(d, TN_ERR_DEVICE, "renderer %s has inconsistent capabilities",
-                    t->renderer->name);
   return TN_OK;
 }
 
@@ -115,7 +141,8 @@ static tn_status describe_target(device_target *t, const char *limit, diag *d) {
   if (diag_complete(d, t->renderer->describe(t->device->state, limit, &t->caps, &d->failure)))
     return d->status;
   t->caps.target[sizeof t->caps.target - 1] = 0;
-  return set_target(t, d);
+  tn_status status = check_capabilities(t, d);
+  return status ? status : set_target(t, d);
 }
 
 /** The compiler of a pair and name, added to the list if it is not there. Under the lock. NULL
