@@ -930,6 +930,11 @@ class Devices(Case):
         self.assertIn('unknown device "ABACUS"', done.stderr)
         self.assertIn("CPU", done.stderr)
 
+    def test_how_data_gets_to_a_device(self):
+        self.assertEqual(self.device("NULL:0")["copies"], "directly, to memory that the host addresses")
+        plugin = str(TENON.parent / "tests" / "ref_backend.so")
+        self.assertIn("through staging memory", self.device("REF:0", TENON_BACKEND=plugin)["copies"])
+
 
 class Inspect(Case):
     def test_what_a_model_holds(self):

@@ -55,6 +55,7 @@ typedef struct device_description {
   char *absent_pairs;
   char *library; /* of products, with the reason if it cannot be used; "": none */
   uint64_t bytes;
+  bool is_addressed;               /* without `import`: the host addresses its memory */
   struct device_description *next; /* in a list of the caller's */
 } device_description;
 

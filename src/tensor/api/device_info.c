@@ -50,10 +50,12 @@ static const char *queues_of(const tn_backend *b) {
   return b->streams ? "the device" : "threads of this process";
 }
 
-static const char *copies_of(const tn_backend *b) {
+static const char *copies_of(const device_description *k) {
+  const tn_backend *b = k->id.backend;
   if (b->import && b->streams)
     return "through staging memory; host memory is used in place where the device is the processor";
   if (b->import) return "host memory is used in place";
+  if (k->is_addressed) return "directly, to memory that the host addresses";
   return b->peer ? "through staging memory, and directly between its devices"
                  : "through staging memory";
 }
@@ -79,7 +81,7 @@ tn_status tn_device_get(tn_context *c, size_t i, tn_device_info *info) {
                                     .bytes = k->bytes,
                                     .absent_pairs = k->absent_pairs,
                                     .queues = queues_of(k->id.backend),
-                                    .copies = copies_of(k->id.backend),
+                                    .copies = copies_of(k),
                                     .library = k->library};
       s = descriptor_write(&c->diag, info, &found, sizeof found, "tn_device_info");
     }
