@@ -684,6 +684,10 @@ class Devices(Case):
         subprocess.run(["cc", "-shared", "-fPIC", "-D_POSIX_C_SOURCE=200809L", f"-I{root / 'include'}", "-o", alone,
                         root / "tests/backend/ref.c", root / "tests/backend/plugin.c"], check=True)
         self.assertIn("on REF:1", tenon(*work, "--backend", alone).stdout)
+        copy = self.file("copy.so")  # another object, whose backend has the same name
+        shutil.copy(plugin, copy)
+        done = tenon("devices", "--backend", plugin, "--backend", copy, status=1)
+        self.assertIn(f"{copy}: backend REF is already registered", done.stderr)
         for path in ("/nowhere/backend.so", "backend.so", other):
             self.assertIn(str(path), tenon("devices", "--backend", path, status=1).stderr)
         library = next(TENON.parent.glob("libtenon.so*"))
@@ -929,11 +933,18 @@ class Devices(Case):
         done = tenon("run", self.binary(), "--device", "ABACUS", status=1)
         self.assertIn('unknown device "ABACUS"', done.stderr)
         self.assertIn("CPU", done.stderr)
+        done = tenon("run", self.binary(), "--device", "CPU:one", status=1)
+        self.assertIn('device "CPU:one": "one" is no number from 0 to 9999', done.stderr)
 
     def test_how_data_gets_to_a_device(self):
         self.assertEqual(self.device("NULL:0")["copies"], "directly, to memory that the host addresses")
         plugin = str(TENON.parent / "tests" / "ref_backend.so")
         self.assertIn("through staging memory", self.device("REF:0", TENON_BACKEND=plugin)["copies"])
+
+    def test_names_of_devices_have_any_case(self):
+        self.assertIn(" on CPU:1, ", tenon("bench", "add:4x4", "--repeat", "1", "--device", "cpu:1").stdout)
+        self.assertIn("device NULL:0 computes nothing",
+                      tenon("bench", "add:4x4", "--repeat", "1", env=environment(TENON_DEVICE="null")).stderr)
 
 
 class Inspect(Case):

@@ -78,10 +78,25 @@ static void devices_by_name(void **state) {
   assert_string_equal(device(f, "NULL")->name, "NULL:0");
 }
 
+/** Names differ in case as well; only one that is exact stands for a backend where two do. */
+static void case_of_names(void **state) {
+  fixture *f = *state;
+  assert_ptr_equal(device(f, "cpu"), device(f, "CPU"));
+  assert_ptr_equal(device(f, "Ref:1"), device(f, "REF:1"));
+  static tn_backend twin;
+  twin = ref_backend;
+  twin.name = "Ref";
+  ok(f, registry_add_backend(f->registry, &twin, &f->diag));
+  assert_ptr_equal(device(f, "Ref")->backend, &twin);
+  assert_ptr_equal(device(f, "REF")->backend, &ref_backend);
+  tn_device *v;
+  assert_int_equal(registry_open_device(f->registry, "ref", &v, &f->diag), TN_ERR_DEVICE);
+  assert_non_null(strstr(f->diag.text, "unknown device \"ref\"; expected one of "));
+}
+
 static void names_that_are_none(void **state) {
   fixture *f = *state;
-  static const char *const names[] = {"",       "cpu",    "GPU",       "CPU:",    "CPU:x",
-                                      "CPU:-1", "CPU:1x", "CPU:99999", "CPU:1:1", ":0"};
+  static const char *const names[] = {"", "GPU", "CP", "CPUS:1", "GPU:x", ":0"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     tn_device *v;
     assert_int_equal(registry_open_device(f->registry, names[i], &v, &f->diag), TN_ERR_DEVICE);
@@ -90,7 +105,17 @@ static void names_that_are_none(void **state) {
         f->diag.text,
         "expected one of CPU, NULL, OPENCL, CUDA, REF, optionally with a number, as in CPU:1"));
   }
+  static const char *const numbers[] = {"", "x", "-1", "1x", "99999", "1:1", " 1"};
   tn_device *v;
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    char name[16], expected[80];
+    snprintf(name, sizeof name, "CPU:%s", numbers[i]);
+    snprintf(expected, sizeof expected, "device \"%s\": \"%s\" is no number from 0 to 9999", name,
+             numbers[i]);
+    assert_int_equal(registry_open_device(f->registry, name, &v, &f->diag), TN_ERR_DEVICE);
+    assert_null(v);
+    assert_string_equal(f->diag.text, expected);
+  }
   assert_int_equal(registry_open_device(f->registry, "REF:7", &v, &f->diag), TN_ERR_DEVICE);
   assert_string_equal(f->diag.text, "device REF:7: there are REF:0 to REF:3");
   assert_int_equal(registry_open_device(f->registry, "CPU:16", &v, &f->diag), TN_ERR_DEVICE);
@@ -1382,6 +1407,7 @@ int main(void) {
   setenv("TENON_LLVM", "off", 1); /* so the default pair is C's */
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {TEST(devices_by_name),
+                                     TEST(case_of_names),
                                      TEST(names_that_are_none),
                                      TEST(devices_are_listed),
                                      TEST(absent_pairs_are_passed_over),

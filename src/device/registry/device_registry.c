@@ -180,6 +180,32 @@ static const tn_backend *find_backend(const registry *r, const char *name, size_
   return NULL;
 }
 
+/** Compares names without regard to the case of ASCII letters, whatever the locale is. */
+static bool is_same_in_any_case(const char *a, const char *b, size_t length) {
+  for (size_t i = 0; i < length; i++) {
+    unsigned char x = (unsigned char)a[i], y = (unsigned char)b[i];
+    if (x >= 'a' && x <= 'z') x = (unsigned char)(x - 'a' + 'A');
+    if (y >= 'a' && y <= 'z') y = (unsigned char)(y - 'a' + 'A');
+    if (x != y) return false;
+  }
+  return true;
+}
+
+/** The backend of a name, or else the only one whose name differs from it in case alone. */
+static const tn_backend *find_backend_in_any_case(const registry *r, const char *name,
+                                                  size_t length) {
+  const tn_backend *found = find_backend(r, name, length);
+  if (found) return found;
+  size_t n = 0;
+  for (const registered_backend *k = r->backends; k; k = k->next) {
+    if (strlen(k->backend->name) != length || !is_same_in_any_case(k->backend->name, name, length))
+      continue;
+    found = k->backend;
+    n++;
+  }
+  return n == 1 ? found : NULL;
+}
+
 /** Under the lock. */
 static tn_status add_backend(registry *r, const tn_backend *b, diag *d) {
   const tn_backend *there = find_backend(r, b->name, strlen(b->name));
@@ -248,13 +274,20 @@ static tn_status refuse_name(const registry *r, const char *name, diag *d) {
                   name, known, r->backends->backend->name);
 }
 
+static tn_status refuse_index(const char *name, const char *index, diag *d) {
+  return diag_set(d, TN_ERR_DEVICE, "device \"%s\": \"%s\" is no number from 0 to 9999", name,
+                  index);
+}
+
 tn_status registry_open_device(registry *r, const char *name, tn_device **device, diag *d) {
   *device = NULL;
   size_t length = strcspn(name, ":");
   int32_t index = parse_index(name + length);
   mutex_lock(&r->lock);
-  const tn_backend *b = find_backend(r, name, length);
-  tn_status status = b && index >= 0 ? get_device(r, b, index, device, d) : refuse_name(r, name, d);
+  const tn_backend *b = find_backend_in_any_case(r, name, length);
+  tn_status status = !b          ? refuse_name(r, name, d)
+                     : index < 0 ? refuse_index(name, name + length + 1, d)
+                                 : get_device(r, b, index, device, d);
   mutex_unlock(&r->lock);
   return status;
 }

@@ -2,11 +2,10 @@
 #ifndef TENON_DEVICE_REGISTRY_LOAD_BACKEND_H
 #define TENON_DEVICE_REGISTRY_LOAD_BACKEND_H
 
-#include "base/diag.h"
+#include "device/registry/device_registry.h"
 
-#include <tenon/unstable/backend.h>
-
-/** The backend of a shared object; a path without a slash is in the current folder. */
-tn_status load_backend(const char *path, const tn_backend **backend, diag *d);
+/** Registers the backend of a shared object; a path without a slash is in the current folder. The
+    message of a failure names the file. */
+tn_status load_backend(registry *r, const char *path, diag *d);
 
 #endif

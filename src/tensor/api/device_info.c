@@ -113,8 +113,8 @@ static tn_status add_backend(tn_context *c, const tn_backend *backend, const cha
   if (!c->registry) {
     s = context_report_again(c, c->failures.of_open);
   } else {
-    s = path ? load_backend(path, &backend, &c->diag) : TN_OK;
-    if (s == TN_OK) s = registry_add_backend(c->registry, backend, &c->diag);
+    s = path ? load_backend(c->registry, path, &c->diag)
+             : registry_add_backend(c->registry, backend, &c->diag);
     if (s != TN_OK) context_fail_call(c, path ? "backend_load" : "backend_add");
   }
   context_release(c);

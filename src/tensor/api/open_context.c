@@ -172,14 +172,12 @@ static tn_status open_registry(tn_context *c, const tn_open_desc *o, diag *d) {
 static tn_status load_backends(tn_context *c, const char *paths, diag *d) {
   tn_status s = TN_OK;
   for (const char *at = paths; at && *at && s == TN_OK;) {
-    const tn_backend *backend;
     size_t n = strcspn(at, ":");
     char path[4096];
     if (n >= sizeof path) return diag_set(d, TN_ERR_ARGUMENT, "the path of a backend is too long");
     memcpy(path, at, n);
     path[n] = 0;
-    if (n) s = load_backend(path, &backend, d);
-    if (n && s == TN_OK) s = registry_add_backend(c->registry, backend, d);
+    if (n) s = load_backend(c->registry, path, d);
     at += n + (at[n] == ':');
   }
   return s;
