@@ -49,7 +49,7 @@ static tn_status read_desc(tn_context *c, const tn_group_desc *given, tn_group_d
     return d->status;
   if (desc->engine && strcmp(desc->engine, mpi_engine.name) &&
       strcmp(desc->engine, nccl_engine.name))
-    return diag_set(d, TN_ERR_ARGUMENT, "there is no engine \"%.100s\": \"%s\" and \"%s\" are two",
+    return diag_set(d, TN_ERR_ARGUMENT, "there is no engine \"%.100s\": engines are %s and %s",
                     desc->engine, mpi_engine.name, nccl_engine.name);
   if (!(desc->timeout >= 0) || desc->timeout > 1e9)
     return diag_set(d, TN_ERR_ARGUMENT, "the time limit is %g seconds; it is from 0 to 1e9",
