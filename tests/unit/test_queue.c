@@ -370,6 +370,23 @@ static void stamps_tell_times(void **state) {
   }
 }
 
+/** The first stamp of a list is of its own time, not of the end of the list before. */
+static void stamps_leave_out_the_time_between_lists(void **state) {
+  fixture *f = *state;
+  for (int d = 0; d < 2; d++) {
+    tn_queue *q = new_queue(f, d, TN_QUEUE_COMPUTE);
+    int64_t at[2];
+    for (int i = 0; i < 2; i++) {
+      if (i) usleep(20000);
+      tn_queue_stamp(q, &at[i]);
+      submit(f, q);
+      fine(f, tn_queue_finish(q, -1, &f->failure));
+    }
+    assert_true(at[1] - at[0] >= 20 * MS);
+    tn_queue_free(q);
+  }
+}
+
 static tn_buffer *new_buffer(fixture *f, int device, const float *data, size_t n) {
   tn_buffer *b;
   tn_span s;
@@ -1153,6 +1170,7 @@ int main(void) {
                                      TEST(crowds_watch_one_signal),
                                      TEST(commands_run_in_order),
                                      TEST(stamps_tell_times),
+                                     TEST(stamps_leave_out_the_time_between_lists),
                                      TEST(devices_work_together),
                                      TEST(queues_wait_for_each_other),
                                      TEST(submitting_waits_for_room_alone),

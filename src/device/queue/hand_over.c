@@ -217,6 +217,7 @@ static outcome hand_over_list(handing *h) {
   submission *s = h->s;
   outcome stop = HANDED_OVER;
   tn_failure f;
+  if (!s->next_command) forget_mark(h->q); /* a stamp is no earlier than its list */
   if (!s->next_command && queue_check_begin(h->q, s->number, &f) && s->failed_from) {
     s->failed_from = 0;
     s->why = f;
