@@ -936,15 +936,35 @@ class Devices(Case):
         done = tenon("run", self.binary(), "--device", "CPU:one", status=1)
         self.assertIn('device "CPU:one": "one" is no number from 0 to 9999', done.stderr)
 
+    def test_names_of_devices_have_any_case(self):
+        self.assertIn(" on CPU:1, ", tenon("bench", "add:4x4", "--repeat", "1", "--device", "cpu:1").stdout)
+        self.assertIn("device NULL:0 computes nothing",
+                      tenon("bench", "add:4x4", "--repeat", "1", env=environment(TENON_DEVICE="null")).stderr)
+
     def test_how_data_gets_to_a_device(self):
         self.assertEqual(self.device("NULL:0")["copies"], "directly, to memory that the host addresses")
         plugin = str(TENON.parent / "tests" / "ref_backend.so")
         self.assertIn("through staging memory", self.device("REF:0", TENON_BACKEND=plugin)["copies"])
 
-    def test_names_of_devices_have_any_case(self):
-        self.assertIn(" on CPU:1, ", tenon("bench", "add:4x4", "--repeat", "1", "--device", "cpu:1").stdout)
-        self.assertIn("device NULL:0 computes nothing",
-                      tenon("bench", "add:4x4", "--repeat", "1", env=environment(TENON_DEVICE="null")).stderr)
+    def test_other_devices_have_no_share_of_the_peak(self):
+        done = tenon("bench", "matmul:64x64x64", "--repeat", "2", "--device", "NULL", "--threads", "1")
+        self.assertIn("\npeak     unknown: only this process's processor is measured, not NULL:0\n",
+                      done.stdout)
+        self.assertNotIn("thread", done.stdout)
+        self.assertIn("--threads counts for CPU; NULL:0 decides on its own threads", done.stderr)
+        told = json.loads(tenon("bench", "matmul:64x64x64", "--repeat", "2", "--json", "--device",
+                                "NULL").stdout)
+        self.assertIsNone(told["peak_fraction"])
+        self.assertIsNone(told["peak_gflops"])
+        run = ("run", self.binary(), "--profile", "--device", "NULL")
+        self.assertIn("the peaks are unknown: only this process's processor", tenon(*run).stdout)
+        told = json.loads(tenon(*run, "--json").stdout)["profile"]
+        self.assertEqual((told["peak_gflops"], told["peak_gbps"]), (None, None))
+        self.assertEqual([s["peak_fraction"] for s in told["steps"]], [None] * len(told["steps"]))
+        done = tenon("bench", "matmul:64x64x64", "--repeat", "2", "--threads", "1")
+        self.assertIn(", 1 thread\n", done.stdout)
+        self.assertIn(" of the measured ", done.stdout)
+        self.assertEqual(done.stderr, "")
 
 
 class Inspect(Case):
@@ -2355,7 +2375,7 @@ class Profile(Chain):
         self.assertIn("pro\\x1b[31mduct", said)
         self.assertIn("all run on CPU:0, queue compute", said)
         self.assertNotIn("\x1b", said)
-        self.assertRegex(said, r"steps take [0-9.]+ .?s of a run's [0-9.]+ .?s, medians of \d+ run")
+        self.assertRegex(said, r"steps take [0-9.]+ .?s of a run's [0-9.]+ .?s, the median of \d+ runs?\n")
         self.assertNotIn("GFLOP/s", self.run_chain().stdout)
 
     def test_traces_hold_all_steps_of_all_runs(self):

@@ -74,9 +74,17 @@ void command_open_context(command *c, const char *device, int64_t threads, const
   c->context = tn_open(&desc);
   if (!c->context) diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
   tn_context_info info = TN_CONTEXT_INFO_INIT;
-  if (tn_context_get(c->context, &info) == TN_OK && !info.computes)
+  if (tn_context_get(c->context, &info) != TN_OK) return;
+  if (!info.computes)
     command_print_note(c, "device %s computes nothing; results and times are meaningless",
                        info.device);
+  if (threads > 0 && !command_is_processor(&info))
+    command_print_note(c, "--threads counts for CPU; %s decides on its own threads", info.device);
+}
+
+bool command_is_processor(const tn_context_info *used) {
+  static const char name[] = "CPU:";
+  return !strncmp(used->device, name, sizeof name - 1);
 }
 
 tn_context_info command_check_context(command *c) {

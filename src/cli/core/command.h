@@ -46,12 +46,12 @@ struct command {
 };
 
 /** Row of --threads for tables of options. */
-#define THREADS_OPTION(type)                                                          \
-  {                                                                                   \
-    "threads", OPTION_NUMBER, offsetof(type, threads), "N",                           \
-        "number of threads; 0: one for each physical core; default: TENON_THREADS,\n" \
-        "else 0",                                                                     \
-        0, TN_THREADS_MAX, -1                                                         \
+#define THREADS_OPTION(type)                                                        \
+  {                                                                                 \
+    "threads", OPTION_NUMBER, offsetof(type, threads), "N",                         \
+        "number of threads of CPU, and of compilations; 0: one for each physical\n" \
+        "core; default: TENON_THREADS, else 0",                                     \
+        0, TN_THREADS_MAX, -1                                                       \
   }
 
 /** Opens c->context, with c->math and c->tuned, on a device (NULL: the default) with a number of
@@ -59,6 +59,9 @@ struct command {
    shows a progress bar on a terminal; the library's log goes to standard error. Raises if out of
    memory; the first use of the context reports other failures. */
 void command_open_context(command *c, const char *device, int64_t threads, const char *cache_dir);
+
+/** True for the device that is this process's processor. */
+bool command_is_processor(const tn_context_info *used);
 
 /** A logger that prints the library's log up to c->log_level on standard error. */
 tn_logger command_logger(command *c);

@@ -4,6 +4,7 @@
 #include "cli/measure/machine_peak.h"
 
 #include "base/thread.h"
+#include "cli/core/text_format.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -141,6 +142,17 @@ static double measure_kind(peak_kind kind, peak_task tasks[], int32_t n, diag *d
     if (ns > 0 && operations / (double)ns > best) best = operations / (double)ns;
   }
   return best;
+}
+
+const char *machine_peak_why_none(command *c, const tn_context_info *used, const char *library) {
+  if (!command_is_processor(used))
+    return arena_printf(&c->arena, "only this process's processor is measured, not %s",
+                        used->device);
+  tn_processor_info processor = TN_PROCESSOR_INFO_INIT;
+  command_check_status(c, tn_processor_get(c->context, &processor));
+  if (!library || !processor.limit) return NULL;
+  return arena_printf(&c->arena, "%s does not heed TENON_CPU, which limits the measured one",
+                      text_escape(&c->arena, library));
 }
 
 double machine_peak_gflops(int32_t threads, uint32_t vector_bytes, arena *a) {

@@ -1,11 +1,11 @@
-/* Profiles a binding: runs it with step times on and derives, for each step, the median time, the
-   rates, and the share of the nearer roof of the roofline model. Writes tables and JSON. */
+/* Profiles a binding: runs it with step times on and derives, for each step, the time in the run
+   of median length, the rates, and the share of the nearer roof of the roofline model. Writes
+   tables and JSON. */
 #include "cli/measure/step_profile.h"
 
 #include "base/thread.h"
 #include "cli/core/text_format.h"
 #include "cli/measure/machine_peak.h"
-#include "cli/measure/statistics.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -50,24 +50,29 @@ void profile_run_more(profile *p) {
 
 static double ms_of(time_interval t) { return (double)(t.end - t.begin) / 1e6; }
 
-/** The median time of a step, or (NULL) of whole runs, in ms, without the first run if there are
- * more.
- */
-static double median_ms(const profile *p, const size_t *step) {
+static int compare_runs(const void *a, const void *b) {
+  double x = ms_of((*(const profile_run *const *)a)->time),
+         y = ms_of((*(const profile_run *const *)b)->time);
+  return (x > y) - (x < y);
+}
+
+/** The run of median length, without the first run if there are more. Steps and the whole are
+    taken from one run: medians of each by itself would contradict each other where a machine that
+    does other work lengthens runs at different steps. */
+static const profile_run *median_run(const profile *p) {
   size_t first = p->runs.n > 1, n = p->runs.n - first;
-  double *ms = arena_alloc(&p->c->arena, n * sizeof *ms);
-  for (size_t i = 0; i < n; i++) {
-    const profile_run *r = &p->runs.at[first + i];
-    ms[i] = ms_of(step ? r->steps[*step] : r->time);
-  }
-  return statistics_of(ms, n).p50;
+  const profile_run **runs = arena_alloc(&p->c->arena, n * sizeof *runs);
+  for (size_t i = 0; i < n; i++) runs[i] = &p->runs.at[first + i];
+  qsort(runs, n, sizeof *runs, compare_runs);
+  return runs[(n - 1) / 2];
 }
 
 static void set_rates(const profile *p, profile_step *s) {
   const tn_step *f = &s->facts;
   s->gflops = f->operations > 0 && s->ms > 0 ? f->operations / s->ms / 1e6 : NAN;
   s->gbps = f->bytes > 0 && s->ms > 0 ? f->bytes / s->ms / 1e6 : NAN;
-  double compute = s->gflops / p->peak_gflops, memory = s->gbps / p->peak_gbps;
+  bool has_peak = !machine_peak_why_none(p->c, &p->used, f->library);
+  double compute = has_peak ? s->gflops / p->peak_gflops : NAN, memory = s->gbps / p->peak_gbps;
   s->is_memory = !(compute >= memory);
   s->peak_fraction = s->is_memory ? memory : compute;
   if (isnan(s->peak_fraction))
@@ -82,21 +87,31 @@ static double own_ms(const profile *p, size_t i) {
     ms -= p->steps.at[k].ms;
     k += 1 + p->steps.at[k].facts.steps;
   }
-  return fmax(ms, 0); /* medians need not add up */
+  return fmax(ms, 0);
+}
+
+static void measure_peaks(profile *p) {
+  arena *a = &p->c->arena;
+  const tn_context_info *used = &p->used;
+  tn_processor_info processor = TN_PROCESSOR_INFO_INIT;
+  command_check_status(p->c, tn_processor_get(p->c->context, &processor));
+  p->no_peak = machine_peak_why_none(p->c, used, NULL);
+  p->peak_gflops = p->peak_gbps = NAN;
+  if (p->no_peak) return;
+  p->peak_gflops = machine_peak_gflops(used->threads, used->vector_bytes, a);
+  p->peak_gbps = machine_peak_bandwidth(used->threads, (double)processor.last_cache_bytes, a);
 }
 
 void profile_summarise(profile *p) {
   arena *a = &p->c->arena;
-  const tn_context_info used = p->used = command_check_context(p->c);
-  tn_processor_info processor = TN_PROCESSOR_INFO_INIT;
-  command_check_status(p->c, tn_processor_get(p->c->context, &processor));
-  p->peak_gflops = machine_peak_gflops(used.threads, used.vector_bytes, a);
-  p->peak_gbps = machine_peak_bandwidth(used.threads, (double)processor.last_cache_bytes, a);
-  p->ms = median_ms(p, NULL);
+  p->used = command_check_context(p->c);
+  measure_peaks(p);
+  const profile_run *run = median_run(p);
+  p->ms = ms_of(run->time);
   profile_step s = {.facts = TN_STEP_INIT};
   size_t outer = 0; /* index of the next step outside of all loops */
   for (size_t i = 0; tn_binding_step(p->binding, i, &s.facts) == TN_OK; i++) {
-    s.ms = median_ms(p, &i);
+    s.ms = ms_of(run->steps[i]);
     if (i == outer) {
       p->steps_ms += s.ms; /* the time of a loop includes that of its steps */
       outer += 1 + s.facts.steps;
@@ -137,10 +152,13 @@ void profile_print(const profile *p) {
   }
   size_t counted = p->runs.n - (p->runs.n > 1);
   printf("all run on %s, queue compute\n", p->used.device);
-  printf("steps take %s of a run's %s, medians of %s\n", text_time(a, p->steps_ms),
+  printf("steps take %s of a run's %s, the median of %s\n", text_time(a, p->steps_ms),
          text_time(a, p->ms), text_count(a, counted, "run"));
-  printf("the measured peaks are %s GFLOP/s and %s GB/s\n", text_rate(a, p->peak_gflops),
-         text_rate(a, p->peak_gbps));
+  if (p->no_peak)
+    printf("the peaks are unknown: %s\n", p->no_peak);
+  else
+    printf("the measured peaks are %s GFLOP/s and %s GB/s\n", text_rate(a, p->peak_gflops),
+           text_rate(a, p->peak_gbps));
 }
 
 static json_t *json_step(const profile *p, const profile_step *s) {
@@ -157,7 +175,8 @@ json_t *profile_json(const profile *p) {
   json_t *steps = json_array();
   for (size_t i = 0; i < p->steps.n; i++)
     json_array_append_new(steps, json_step(p, &p->steps.at[i]));
-  return json_pack("{s:I, s:f, s:f, s:f, s:f, s:o}", "runs",
+  return json_pack("{s:I, s:f, s:f, s:o, s:o, s:o}", "runs",
                    (json_int_t)(p->runs.n - (p->runs.n > 1)), "ms", p->ms, "steps_ms", p->steps_ms,
-                   "peak_gflops", p->peak_gflops, "peak_gbps", p->peak_gbps, "steps", steps);
+                   "peak_gflops", text_json_number(p->peak_gflops), "peak_gbps",
+                   text_json_number(p->peak_gbps), "steps", steps);
 }

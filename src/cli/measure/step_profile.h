@@ -24,7 +24,7 @@ typedef struct profile_run {
 
 typedef struct profile_step {
   tn_step facts;        /* of the last run */
-  double ms;            /* median */
+  double ms;            /* in the run of median length */
   double gflops, gbps;  /* NAN: unknown */
   double share;         /* of the time of all steps; a loop's is without its body */
   double peak_fraction; /* of the nearer peak; NAN: unknown */
@@ -38,8 +38,9 @@ typedef struct profile {
   VEC(profile_phase) phases;
   VEC(profile_run) runs;
   VEC(profile_step) steps;       /* set by profile_summarise */
-  double ms, steps_ms;           /* medians: of a run, and of its steps together */
-  double peak_gflops, peak_gbps; /* of this machine */
+  double ms, steps_ms;           /* of the run of median length, and of its steps together */
+  double peak_gflops, peak_gbps; /* of this machine; NAN: unknown */
+  const char *no_peak;           /* why no step is compared with them; NULL: they are */
 } profile;
 
 /** Adds a phase from `begin` until now. */

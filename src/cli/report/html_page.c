@@ -54,9 +54,16 @@ static void add_head(str *s, const profile *p, const graph_lines *graphs, const 
   html_escape(s, used->device);
   str_add(s, ", ");
   html_escape(s, used->target);
-  str_addf(s, ", %s. Steps take %s of a run's %s; measured peaks: %s GFLOP/s and %s GB/s.",
-           text_count(a, (uint64_t)used->threads, "thread"), text_time(a, p->steps_ms),
-           text_time(a, p->ms), text_rate(a, p->peak_gflops), text_rate(a, p->peak_gbps));
+  if (!p->no_peak) str_addf(s, ", %s", text_count(a, (uint64_t)used->threads, "thread"));
+  str_addf(s, ". Steps take %s of a run's %s; ", text_time(a, p->steps_ms), text_time(a, p->ms));
+  if (p->no_peak) {
+    str_add(s, "the peaks are unknown: ");
+    html_escape(s, p->no_peak);
+    str_add(s, ".");
+  } else {
+    str_addf(s, "measured peaks: %s GFLOP/s and %s GB/s.", text_rate(a, p->peak_gflops),
+             text_rate(a, p->peak_gbps));
+  }
   for (size_t i = 0; i < graphs->lines.n; i++) {
     str_add(s, " ");
     html_escape(s, graphs->lines.at[i]);

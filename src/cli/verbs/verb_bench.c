@@ -63,6 +63,7 @@ typedef struct bench {
   VEC(double) ms; /* of each run */
   statistics stats;
   double peak_gflops;  /* NAN: not measured */
+  const char *no_peak; /* why rates are not compared with the peak; NULL: they are */
   uint64_t peak_bytes; /* of the process, resident */
 } bench;
 
@@ -182,6 +183,14 @@ static void run_repeatedly(bench *b) {
   b->stats = statistics_of(b->ms.at, b->ms.n);
 }
 
+/** The library that computes a step; NULL: none does. */
+static const char *find_library(const bench *b) {
+  tn_step step = TN_STEP_INIT;
+  for (size_t i = 0; tn_binding_step(b->binding, i, &step) == TN_OK; i++)
+    if (step.library) return step.library;
+  return NULL;
+}
+
 static void measure(bench *b) {
   command *c = b->c;
   run_repeatedly(b);
@@ -190,6 +199,8 @@ static void measure(bench *b) {
   b->peak_bytes = (uint64_t)use.ru_maxrss * 1024;
   bool has_peak = b->contractions.operations > 0 && b->contractions.is_float;
   const tn_context_info *used = &b->used;
+  if (has_peak) b->no_peak = machine_peak_why_none(c, used, find_library(b));
+  has_peak = has_peak && !b->no_peak;
   b->peak_gflops =
       has_peak ? machine_peak_gflops(used->threads, used->vector_bytes, &c->arena) : NAN;
 }
@@ -275,8 +286,9 @@ static void print_text(const bench *b) {
   const tn_context_info *used = &b->used;
   const statistics *s = &b->stats;
   arena *a = &b->c->arena;
-  printf("%s on %s, %s, %s\n", text_escape(a, b->c->operand), used->device, used->target,
-         text_count(a, (uint64_t)used->threads, "thread"));
+  printf("%s on %s, %s%s%s\n", text_escape(a, b->c->operand), used->device, used->target,
+         command_is_processor(used) ? ", " : "",
+         command_is_processor(used) ? text_count(a, (uint64_t)used->threads, "thread") : "");
   printf("compile  %.2f ms, %s, %llu compiled\n", b->compile_ms,
          text_count(a, kernels(b), "kernel"), (unsigned long long)compiled(b));
   printf("best     %s\n", text_time(a, s->best));
@@ -285,7 +297,9 @@ static void print_text(const bench *b) {
          text_time(a, s->p99));
   if (!isnan(gflops(b)))
     printf("rate     %.4g %s\n", gflops(b), b->contractions.is_float ? "GFLOP/s" : "GOP/s");
-  if (gflops(b) > b->peak_gflops)
+  if (b->no_peak)
+    printf("peak     unknown: %s\n", b->no_peak);
+  else if (gflops(b) > b->peak_gflops)
     printf("peak     more than the measured %.4g GFLOP/s: the machine was busy meanwhile\n",
            b->peak_gflops);
   else if (!isnan(b->peak_gflops))
@@ -347,7 +361,9 @@ const verb verb_bench = {
         "operations. The traffic counts a workload's inputs and output once each, without what\n"
         "its kernels write and read between. Both refer to the best time. The peak is the rate of\n"
         "f32 multiply-adds in registers, measured in the same process with the same threads and\n"
-        "vector width.\n\n"
+        "vector width; for devices other than CPU, and where a library computes that does not "
+        "heed\n"
+        "TENON_CPU, it is unknown.\n\n"
         "--json: name, device, target, threads, runs; best_ms, median_ms, p90_ms, p99_ms,\n"
         "mean_ms, sd_ms (null for one run); gflops, gbps (the traffic; null for models),\n"
         "peak_fraction, peak_gflops (null if unknown); compile_ms (a workload's plan; a model's\n"
