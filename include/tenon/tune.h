@@ -30,10 +30,16 @@ typedef struct tn_tuning {
   double seconds_left;        /**< of `seconds`; 0 in the end */
   const char *file;           /**< of tuned schedules; lives as long as the context */
   bool ran_out;               /**< the time ended it, before all that is promising was measured */
+  const char *library; /**< of which kernels may be calls (tn_open_desc's `vendor`); NULL: none
+                          may; lives as long as the context */
+  uint64_t
+      library_measured; /**< kernels in place of which it was measured, and is one of `measured` */
+  uint64_t library_faster; /**< of these: those that it was faster than */
+  uint64_t library_kept;   /**< of `kept`, at the end: kernels that are calls of it */
 } tn_tuning;
 
 #define TN_TUNING_INIT \
-  { sizeof(tn_tuning), 0, 0, 0, 0, 0, 0, 0, 0, NULL, false }
+  { sizeof(tn_tuning), 0, 0, 0, 0, 0, 0, 0, 0, NULL, false, NULL, 0, 0, 0 }
 
 /** Options of tn_tune. */
 typedef struct tn_tune_desc {

@@ -86,6 +86,7 @@ static compile_options compile_options_of(const tuner *t) {
 static const char *library_decisions(tuner *t, const node *sink) {
   const compile_options o = compile_options_of(t);
   const char *name = compile_library_for(&o, t->copies.ir, sink);
+  if (name) t->info->library = name;
   return name ? tuned_library_decisions(&t->arena, name) : NULL;
 }
 
@@ -300,6 +301,10 @@ static bool measure(batch *b, size_t i) {
   t->info->measured++;
   diag_require(t->diag, kernel_bench_compare(t->trial, b->k->program, b->programs[i], &r, t->diag));
   record(b, verdicts[r.verdict], &b->at[i], r.candidate_ns, r.incumbent_ns);
+  if (tuned_library_of(b->at[i].text)) {
+    t->info->library_measured++;
+    t->info->library_faster += r.verdict == BENCH_FASTER;
+  }
   if (r.verdict == BENCH_FASTER) accept(b, i, &r);
   return r.verdict == BENCH_FASTER;
 }

@@ -11,6 +11,16 @@ static size_t count_winners(const tuner *t) {
   return n;
 }
 
+/** Those of the winners that are calls of a library. */
+static size_t count_calls(const tuner *t) {
+  size_t n = 0;
+  for (size_t i = 0; i < t->n_kernels; i++) {
+    const tuned_kernel *k = &t->kernels[i];
+    n += k->winner && tuned_library_of(k->winner);
+  }
+  return n;
+}
+
 static void record(tuner *t, const tuned_kernel *k, tuned_verdict verdict) {
   tuner_record(t, k, verdict, &k->present, k->after_ns, &k->first, k->before_ns);
 }
@@ -124,6 +134,7 @@ void verify_winners(tuner *t) {
   if (times.is_faster) {
     keep_all(t);
     t->info->kept = count_winners(t);
+    t->info->library_kept = count_calls(t);
     t->info->after_ms = times.after_ns * 1e-6;
     return;
   }

@@ -295,6 +295,8 @@ class CommandLine(Case):
                           "LD_LIBRARY_PATH", "XDG_CACHE_HOME",
                           "NO_COLOR"})
         said = tenon("help").stdout.split("environment:")[1]
+        self.assertLessEqual({"c/cc", "llvm/llvm", "opencl/driver", "opencl-teams/driver"},
+                             set(re.findall(r"\b[a-z-]+/[a-z]+\b", said)))
         self.assertLessEqual({"CC", "HOME", "PATH", "TERM"}, set(re.findall(r"\b[A-Z]+\b", said)))
 
     def test_help_names_what_stands_in_lines_of_schedules(self):
@@ -2776,6 +2778,23 @@ class Tune(Case):
         said = tenon("tune", small, "--for=5s", "-o", self.tuned, env=self.env).stdout
         self.assertIn("kept       none: no kernel has other schedules\n", said)
 
+    def test_what_was_measured_of_a_library_is_told(self):
+        library = TENON.parent / "tests" / "vendor" / "libstand_in_blas.so"
+        if not library.exists():
+            self.skipTest("no stand-in for OpenBLAS")
+        plain = model(self.file("plain.onnx"), [helper.make_node("MatMul", ["a", "b"], ["y"])],
+                      [value("a", TensorProto.FLOAT, [48, 33]), value("b", TensorProto.FLOAT, [33, 80])],
+                      [value("y", TensorProto.FLOAT, [48, 80])])
+        for vendor in "on", "off":
+            with self.subTest(vendor):
+                self.tuned.unlink(missing_ok=True)
+                env = {**self.env, "TENON_VENDOR": vendor, "TENON_OPENBLAS": str(library)}
+                said = tenon("tune", plain, "--for=12s", "--threads=1", "-o", self.tuned, env=env).stdout
+                told = re.search(r"(?m)^library    openblas measured for 1 kernel, faster for ([01])$", said)
+                self.assertEqual(bool(told), vendor == "on", said)
+                kept = any(r[5] == "kept" and r[6] == "library:openblas" for r in self.records())
+                self.assertEqual(", 1 of them by openblas\n" in said, kept, said)
+
     def test_too_little_time_is_told(self):
         for seconds in (1, 3):
             done = self.tune(f"--for={seconds}s", "--json", "-o", self.tuned)
@@ -2785,7 +2804,9 @@ class Tune(Case):
     def test_json_and_the_file_in_the_cache(self):
         told = json.loads(self.tune_some("--json").stdout)
         self.assertEqual(set(told), {"name", "kernels", "predicted", "measured", "faster", "kept",
-                                     "before_ms", "after_ms", "file"})
+                                     "before_ms", "after_ms", "file", "library", "library_measured",
+                                     "library_faster", "library_kept"})
+        self.assertIsNone(told["library"])
         self.assertEqual(told["file"], str(self.file("cache") / "tuned"))
         self.assertEqual(told["kernels"], 2)
         self.assertGreater(told["predicted"], told["measured"])

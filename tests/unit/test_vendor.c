@@ -407,6 +407,7 @@ static bool set_fault(const char *fault) {
 /** The result of tuning a product, the file that it wrote, and a run afterwards. */
 typedef struct tuned_product {
   tn_status status; /* of tn_tune */
+  tn_tuning told;
   char message[512];
   char file[1 << 16]; /* the tuned schedules */
   process after;      /* a run of the same binding, without `compiled` */
@@ -441,7 +442,8 @@ static const tuned_product *tune(fixture *f, const char *fault, tuned_product *t
   for (size_t i = 0; tn_plan_port(plan, TN_PORT_INPUT, i, &port) == TN_OK; i++)
     set_input(b, &port, values[i], (int)i * 5);
   set_fault(fault);
-  t->status = tn_tune(b, &desc, NULL);
+  t->told = (tn_tuning)TN_TUNING_INIT;
+  t->status = tn_tune(b, &desc, &t->told);
   snprintf(t->message, sizeof t->message, "%s", tn_binding_message(b));
   set_fault(NULL);
   t->is_run = tn_binding_run(b) == TN_OK;
@@ -478,6 +480,9 @@ static void the_tuner_measures_the_library(void **state) {
   assert_int_equal(tune(f, NULL, &t)->status, TN_OK);
   assert_true(t.is_run);
   assert_true(has_verdict(f, &t, "slower") || has_verdict(f, &t, "faster"));
+  assert_string_equal(t.told.library, tested->name);
+  assert_int_equal(t.told.library_measured, 1);
+  assert_int_equal(t.told.library_faster, has_verdict(f, &t, "faster"));
 }
 
 /** A library that is slower than kernels is not called after the tuning. */
@@ -489,6 +494,7 @@ static void a_slow_library_is_not_kept(void **state) {
   run_process(f, "off", PLAIN, &usual);
   assert_int_equal(tune(f, is_on_cpu() ? "slow:1" : "slow:200", &t)->status, TN_OK);
   assert_true(has_verdict(f, &t, "slower") && !has_verdict(f, &t, "kept"));
+  assert_true(t.told.library_measured == 1 && !t.told.library_faster && !t.told.library_kept);
   assert_null(t.after.library);
   check_near(&t.after, &usual);
   assert_null(run_process(f, "on", PLAIN, &usual)->library);
@@ -506,6 +512,7 @@ static void a_fast_library_is_kept(void **state) {
   assert_int_equal(tune(f, NULL, &t)->status, TN_OK);
   slow_kernels(0);
   if (!has_verdict(f, &t, "faster") || !has_verdict(f, &t, "kept")) fail_msg("%s", t.file);
+  assert_true(t.told.kept == 1 && t.told.library_faster == 1 && t.told.library_kept == 1);
   assert_string_equal(t.after.library, tested->name);
   check_near(&t.after, &usual);
   int calls = stand_in(tested->counter);

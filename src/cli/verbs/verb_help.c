@@ -49,11 +49,13 @@ static void print_command_help(void) {
   print_row("TENON_BACKEND",
             "shared objects of backends, as option --backend, with colons between");
   print_row("TENON_PAIR",
-            "renderer and compiler of kernels: c/cc or llvm/llvm; default: the first\n"
-            "that is there");
+            "renderer and compiler of kernels, of the context's own device: c/cc or\n"
+            "llvm/llvm on CPU, opencl/driver or opencl-teams/driver on OPENCL; tenon\n"
+            "devices lists all; default: the first that is there");
   print_row("TENON_CPU",
             "newest instruction set to use: x86-64, x86-64-v2, x86-64-v3 or x86-64-v4,\n"
-            "and features beyond it: x86-64-v4+avx512vnni+avx512bf16, x86-64-v3+avxvnni");
+            "and features beyond it: x86-64-v4+avx512vnni+avx512bf16, x86-64-v3+avxvnni;\n"
+            "OpenBLAS does not heed it");
   print_row("TENON_MATH",
             "freedoms of float arithmetic, as option --math: exact, contract, sum, flush,\n"
             "default or fast");

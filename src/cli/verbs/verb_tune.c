@@ -116,11 +116,21 @@ static const char *why_none_kept(arena *a, const tn_tuning *t) {
                       text_count(a, t->faster, "kernel"));
 }
 
+/** How many of the kernels that are kept are calls of the library. */
+static const char *by_library(arena *a, const tn_tuning *t) {
+  if (!t->library_kept) return "";
+  return arena_printf(a, ", %" PRIu64 " of them by %s", t->library_kept,
+                      text_escape(a, t->library));
+}
+
 static void print_text(command *c, const tn_tuning *t) {
   arena *a = &c->arena;
   printf("kernels    %" PRIu64 " with other schedules, %" PRIu64 " faster with one, %" PRIu64
-         " kept\nschedules  %" PRIu64 " predicted, %" PRIu64 " measured\n",
-         t->kernels, t->faster, t->kept, t->predicted, t->measured);
+         " kept%s\nschedules  %" PRIu64 " predicted, %" PRIu64 " measured\n",
+         t->kernels, t->faster, t->kept, by_library(a, t), t->predicted, t->measured);
+  if (t->library)
+    printf("library    %s measured for %s, faster for %" PRIu64 "\n", text_escape(a, t->library),
+           text_count(a, t->library_measured, "kernel"), t->library_faster);
   const char *why = why_none_kept(a, t);
   if (why) printf("kept       none: %s\n", why);
   char change[32];
@@ -135,12 +145,15 @@ static void print_text(command *c, const tn_tuning *t) {
 
 static void print_json(command *c, const tn_tuning *t) {
   arena *a = &c->arena;
-  text_json_print(a, json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o}", "name",
-                               text_json(a, c->operand), "kernels", (json_int_t)t->kernels,
-                               "predicted", (json_int_t)t->predicted, "measured",
-                               (json_int_t)t->measured, "faster", (json_int_t)t->faster, "kept",
-                               (json_int_t)t->kept, "before_ms", t->before_ms, "after_ms",
-                               t->after_ms, "file", text_json(a, t->file)));
+  text_json_print(
+      a, json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o, s:o, s:I, s:I, s:I}", "name",
+                   text_json(a, c->operand), "kernels", (json_int_t)t->kernels, "predicted",
+                   (json_int_t)t->predicted, "measured", (json_int_t)t->measured, "faster",
+                   (json_int_t)t->faster, "kept", (json_int_t)t->kept, "before_ms", t->before_ms,
+                   "after_ms", t->after_ms, "file", text_json(a, t->file), "library",
+                   text_json(a, t->library), "library_measured", (json_int_t)t->library_measured,
+                   "library_faster", (json_int_t)t->library_faster, "library_kept",
+                   (json_int_t)t->library_kept));
 }
 
 static int act(command *c) {
@@ -200,7 +213,9 @@ const verb verb_tune = {
         "the command. TENON_TUNED=off uses no tuned schedules; tenon explain tells which kernels\n"
         "have one. Where standard error is no terminal, the state is printed once a minute.\n\n"
         "--json: name; kernels (with other schedules); predicted, measured (schedules); faster,\n"
-        "kept (kernels); before_ms, after_ms (of a run); file.",
+        "kept (kernels); before_ms, after_ms (of a run); file; library (of which kernels may be "
+        "calls:\n"
+        "TENON_VENDOR; null: none), library_measured, library_faster, library_kept (kernels).",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(tune_options),
