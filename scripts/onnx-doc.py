@@ -215,11 +215,17 @@ why the plan cannot run each. The body is then a model of its own; sizes that a 
 - A failure of a step names the loop and the step's number, from 0. Entries of different shapes are one, by
   ONNX too. `progress` of `tn_open_desc` is called before each step and may end the loop, as it may a loop of
   the plan ("Loops" in `library.md`); nothing else ends one whose condition holds forever.
-- A state keeps its type and its number of dimensions. What the body reads of the graph around and what
-  operators need as a constant (axes, steps) is a constant, a shape's element that is a number, or few
-  elements that fold to constants.
-- The sizes of the body need to fit together while they are open, as those of a model whose sizes are
-  open; there is no second attempt for those of a run.
+- A state keeps its type. What the body reads of the graph around and what operators need as a constant
+  (axes, steps) is a constant, a shape's element that is a number, or few elements that fold to constants.
+  Sequences and optional values of the graph around may be read; a sequence as a state needs a loop that is
+  unrolled (above).
+- Where the sizes of the body fit together only when they are known (halves by Split, a state that
+  broadcasts from one element), each set of sizes of the states has a plan of its own, and the last eight stay:
+  a step whose sizes are new compiles. `tenon inspect` says so of the loop.
+- Steps may change the rank of a state, as from a scalar to a vector; each rank has a plan, with open sizes
+  if these fit. The graph around needs the rank of the result before the run: it is the one that stays
+  after a few steps, or that of a known trip count; a trip count that is an input of the model decides
+  where each step changes the rank. A run that takes too few steps for that rank fails.
 - A Scan of version 8 is a loop of the plan alone. Loops whose states are sequences are unrolled (above).
 """
 
