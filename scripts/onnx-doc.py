@@ -224,8 +224,10 @@ why the plan cannot run each. The body is then a model of its own; sizes that a 
   a step whose sizes are new compiles. `tenon inspect` says so of the loop.
 - Steps may change the rank of a state, as from a scalar to a vector; each rank has a plan, with open sizes
   if these fit. The graph around needs the rank of the result before the run: it is the one that stays
-  after a few steps, or that of a known trip count; a trip count that is an input of the model decides
+  after at most four steps, or that of a known trip count; a trip count that is an input of the model decides
   where each step changes the rank. A run that takes too few steps for that rank fails.
+- An If whose branches fit only for some numbers of the step, or elements of a state, is refused by the run
+  where sizes decide on them; so are types of results that differ from declared ones.
 - A Scan of version 8 is a loop of the plan alone. Loops whose states are sequences are unrolled (above).
 """
 

@@ -184,14 +184,37 @@ static tn_status check_goes_on(const loop_run *r) {
   return tn_fail(r->failure, TN_ERR_CANCELLED, "cancelled after %lld steps", (long long)r->trip);
 }
 
+/** Refuses outputs of a step that are not of the types that the graph around the loop has: of a
+    body that fits no sizes which an import tried, these are those that the file declares. */
+static tn_status check_outputs(const loop_run *r) {
+  const host_loop *l = r->l;
+  for (size_t i = 0; i < l->n_first + l->n_results; i++) {
+    if (i >= l->n_first && !l->form.is_wanted[i - l->n_first]) continue;
+    tn_type t = tn_binding_type_at(r->b, i);
+    if ((dtype)t.dtype != l->types[i].dtype)
+      return tn_fail(r->failure, TN_ERR_DTYPE,
+                     "step %lld: output %zu of the body is %s, and is declared as %s",
+                     (long long)r->trip, i, dtype_name((dtype)t.dtype),
+                     dtype_name(l->types[i].dtype));
+    size_t bytes = shape_bytes(&t.shape, (dtype)t.dtype);
+    if (i < l->n_first && bytes != sizeof r->goes_on)
+      return tn_fail(r->failure, TN_ERR_SHAPE,
+                     "step %lld: the condition has %zu elements, expected 1", (long long)r->trip,
+                     bytes);
+  }
+  return TN_OK;
+}
+
 static tn_status take_step(loop_run *r, const scanned_array scanned[]) {
   const importer_loop *form = &r->l->form;
   tn_status s = check_goes_on(r);
   for (size_t i = 0; i < form->n_scanned && s == TN_OK; i++) s = set_entry(r, i, &scanned[i]);
   if (s != TN_OK) return s;
   s = tn_binding_run(r->b);
-  if (s == TN_OK && r->l->n_first)
-    s = tn_binding_read_at(r->b, 0, TN_BOOL, &r->goes_on, sizeof r->goes_on);
+  if (s != TN_OK) return fail_binding(r, s);
+  s = check_outputs(r);
+  if (s != TN_OK) return s;
+  if (r->l->n_first) s = tn_binding_read_at(r->b, 0, TN_BOOL, &r->goes_on, sizeof r->goes_on);
   if (s != TN_OK) return fail_binding(r, s);
   for (size_t i = 0; i < form->n_entries && s == TN_OK; i++)
     if (form->is_wanted[form->n_states + i]) s = keep_entry(r, i);
@@ -279,10 +302,14 @@ static tn_status check_ranks(const loop_run *r) {
     int32_t is = r->results->at[i].row.rank;
     size_t was = r->l->types[r->l->n_first + i].rank;
     if (!r->l->form.is_wanted[i] || (size_t)is == was) continue;
+    bool is_by_count = r->l->form.has_trips && r->trip == r->most;
     return tn_fail(r->failure, TN_ERR_SHAPE,
                    "result %zu has rank %d after %lld steps, and was taken to have rank %zu: steps "
-                   "change it; give the trip count when the model is loaded (tn_model_desc.values)",
-                   i, (int)is, (long long)r->trip, was);
+                   "change it%s",
+                   i, (int)is, (long long)r->trip, was,
+                   is_by_count ? "; give the trip count when the model is loaded "
+                                 "(tn_model_desc.values)"
+                               : "");
   }
   return TN_OK;
 }

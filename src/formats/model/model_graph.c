@@ -492,10 +492,10 @@ static void keep_types(model_import *j, const import *m) {
 }
 
 /** The first trial that fails as an earlier one does; NULL: there is none, or some trial succeeds,
-    whose sizes are kept. The numbers are small and large, even and odd, and 1, the size of many a
-    batch. */
+    whose sizes are kept. The numbers are small and large, even and odd, 1, the size of many a
+   batch, and one that is divided by all up to 8. */
 static const trial_import *find_wrong_trial(model_import *j) {
-  static const int64_t numbers[] = {2, 64, 63, 1};
+  static const int64_t numbers[] = {2, 64, 63, 1, 840};
   enum { TRIALS = sizeof numbers / sizeof *numbers };
   trial_import *all = arena_calloc(&j->work, TRIALS, sizeof *all);
   const trial_import *wrong = NULL;

@@ -217,6 +217,16 @@ def halves():
     return repeated("x", node("Split", ["s"], ["a", "b"], axis=0, num_outputs=2), node("Add", ["a", "b"], ["t"]))
 
 
+def parts_of(number, declared=F32, more=()):
+    """Adds halves of rows, of which there is a number, and gives the sum of each step."""
+    return model([loop(["k", "yes", "x"], ["y", "e"],
+                       [constant("rows", [number, -1]), constant("flat", [-1]), node("Reshape", ["s", "rows"], ["a"]),
+                        node("Split", ["a"], ["p", "q"], axis=1, num_outputs=2), node("Add", ["p", "q"], ["r"]),
+                        node("Reshape", ["r", "flat"], ["t"]), node("ReduceSum", ["t"], ["e"], keepdims=0), *(more or [ONWARD])],
+                       [("s", F32, N)], [("t", F32, ["m"]), ("e", declared, [])])],
+                 [X, COUNT], [("y", F32, None), ("e", declared, None)], checked=False)
+
+
 def swapped():
     """Halves whose order each step changes: only the size of the input decides."""
     return repeated("x", node("Split", ["s", "parts"], ["a", "b"], axis=0), node("Concat", ["b", "a", "one"], ["c"], axis=0),
@@ -414,6 +424,8 @@ CASES = {
     "no loop, and sizes that empty arrays have": (chosen(), vectors(3, 0, 5)),
     "nine loops": (deep(), vectors(3, 1, 4, k=[2, 1, 2])),
     "halves": (halves(), vectors(8, 24, 4, k=[3, 2, 0])),
+    "halves of five rows": (parts_of(5), vectors(20, 40, 10, k=[2, 3, 1])),
+    "halves of eleven rows": (parts_of(11), vectors(44, 88, 22, k=[2, 3, 1])),
     "swapped halves": (swapped(), vectors(8, 24, 4, k=[3, 2, 0])),
     "a state that broadcasts": (broadcast(), vectors(5, 3, 1, k=[4, 1, 2])),
     "a state that broadcasts to none": (broadcast(), vectors(0, 3, 5, k=[2, 0, 3])),
@@ -478,6 +490,11 @@ FAILURES = {
     "no end": (ENDLESS, {"x": some(2)}, "ERR_UNSUPPORTED", ["the loop", "neither a trip count nor"]),
     "a rank that it has after more steps": (ranks(), {"x": some(2), "k": np.array(0)}, "ERR_SHAPE",
                                             ["the loop", "rank 0 after 0 steps", "rank 1"]),
+    "an entry of another type": (parts_of(11, TensorProto.INT32), {"x": some(44), "k": np.array(2)}, "ERR_DTYPE",
+                                 ["the loop", "step 0: output 2 of the body is f32, and is declared as i32"]),
+    "a condition of many elements": (parts_of(11, more=[node("Equal", ["t", "t"], ["goes"])]),
+                                     {"x": some(22), "k": np.array(1)}, "ERR_SHAPE",
+                                     ["the loop", "the condition has 11 elements, expected 1"]),
 }
 
 

@@ -146,9 +146,9 @@ typedef struct import {
   bool asks_exact_sizes;      /* an import with the sizes of a run may succeed */
   const onnx_node *failed;    /* the node of the failure; NULL: there is none */
   bool is_body;               /* the graph is the body of a loop that the host runs */
-  bool hosts_loops;           /* the host runs loops that a plan cannot; */
-  bool has_late_bodies;       /* runs import their bodies where that helps */
-  bool may_have_late_bodies;  /* it may do so, where nothing else helps */
+  bool hosts_loops;           /* the host runs loops that a plan cannot */
+  bool has_late_bodies;       /* runs import the bodies of such loops where that helps */
+  bool may_have_late_bodies;  /* a further import may have them, if this one fails */
   bool refuses_loop;          /* a loop was met that a plan cannot run */
   bool assumes_trips;         /* the next Loop is built to see whether any trip count lets it */
 } import;

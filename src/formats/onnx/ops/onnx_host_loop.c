@@ -465,7 +465,8 @@ static importer_loop_body import_late(loop_import *l, const importer_loop_body *
     l->inputs.at[i].is_open = true;
   }
   l->spec.late = types;
-  l->spec.late_reason = l->n_rank_changes ? NULL : made->late_reason;
+  const char *reason = l->n_rank_changes ? NULL : made->late_reason;
+  l->spec.late_reason = reason ? arena_printf(l->a, "%s", reason) : NULL; /* the body has it */
   forget_body(l, made);
   return import_once(l);
 }
