@@ -432,7 +432,7 @@ static void too_much_is_refused(void **state) {
     ok(f, buffer_span(slot, &s, &f->diag));
     ok(f, buffer_span(b, &whole, &f->diag));
     assert_int_equal(span_write(&s, DT_F32, DT_F32, in, 5, &f->diag), TN_ERR_SHAPE);
-    assert_string_equal(f->diag.text, "5 elements of type f32 do not fit in 4 bytes");
+    assert_string_equal(f->diag.text, "5 elements of type f32 do not fit in 18 bytes");
     assert_int_equal(span_write(&s, DT_F64, DT_F32, in, 3, &f->diag), TN_ERR_SHAPE);
     assert_int_equal(span_read(&s, DT_F32, DT_F16, out, 5, &f->diag), TN_ERR_SHAPE);
     ok(f, span_read(&whole, DT_F32, DT_F32, out, 8, &f->diag));

@@ -25,7 +25,7 @@ static tn_status check_count(const tn_span *slot, dtype held, size_t count, diag
   uint64_t most = slot->bytes / dtype_bytes(held);
   if (count <= most) return TN_OK;
   return diag_set(d, TN_ERR_SHAPE, "%zu elements of type %s do not fit in %llu bytes", count,
-                  dtype_name(held), (unsigned long long)most);
+                  dtype_name(held), (unsigned long long)slot->bytes);
 }
 
 /** Elements that are converted on their way between the host and a device. */

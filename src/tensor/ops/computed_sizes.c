@@ -35,6 +35,10 @@ const node *size_checked(builder *b, const node *size, const node *rest, const n
   return ir_item(g, checked, NULL, 0, size);
 }
 
+const node *size_at_most(builder *b, const node *size, const node *most) {
+  return ir_item(b->ir, number_of(b, size), NULL, 0, most);
+}
+
 /** The size whose number is compared; NULL: none. */
 static const node *size_of_number(builder *b, const node *n) {
   if (n->op == OP_CONST) return ix_const(b->ir, node_int(n));

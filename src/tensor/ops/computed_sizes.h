@@ -11,6 +11,9 @@ bool size_is_computed(builder *b, const node *size);
 /** A size that a run checks: it is refused unless `whole` is `size` · `rest`. */
 const node *size_checked(builder *b, const node *size, const node *rest, const node *whole);
 
+/** A size that a run checks: it is refused unless it is at most `most`. */
+const node *size_at_most(builder *b, const node *size, const node *most);
+
 /** The size for two axes that must be equally long: x or y if they are known to be equal, else, if
     a run computes one of them, a size that the run checks to be both. NULL: they differ. */
 const node *size_agreed(builder *b, const node *x, const node *y);

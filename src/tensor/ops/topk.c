@@ -11,6 +11,7 @@
 #include "tensor/context/call.h"
 #include "tensor/context/symbolic_dims.h"
 #include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/computed_sizes.h"
 #include "tensor/ops/expressions.h"
 #include "tensor/ops/order_keys.h"
 #include "tensor/ops/reduction.h"
@@ -131,7 +132,10 @@ void build_topk(builder *b, value x, const node *k, int64_t axis, bool largest, 
   x = value_typed(b, x);
   size_t at = axis_of(b, axis, x.node->rank);
   const node *size = x.node->dims[at], *rest = ix_sub(b->ir, size, k);
-  if (!is_checked(k, size) && (k->lo < 0 || !ix_prove_nonnegative(b->ir, rest))) {
+  bool fits = is_checked(k, size) || (k->lo >= 0 && ix_prove_nonnegative(b->ir, rest));
+  if (!fits && k->lo >= 0 && (size_is_computed(b, k) || size_is_computed(b, size))) {
+    k = size_at_most(b, k, size);
+  } else if (!fits) {
     b->needed = rest;
     diag_raise(b->diag, TN_ERR_SHAPE, "k is %s, not from 0 to %s, the size of axis %zu%s",
                size_text(b, k), size_text(b, size), at,

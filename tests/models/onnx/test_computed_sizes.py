@@ -129,6 +129,9 @@ CASES = {
                                   node("OneHot", ["i", "depth", "values"], ["y"])],
     "Trilu at a count": COUNT + [node("Trilu", ["m", "k"], ["y"])],
     "TopK of a count": COUNT + [node("TopK", ["x", "count"], ["y", "at"])],
+    "TopK of another axis's count": COUNT + [
+        node("Compress", ["x", "above"], ["kept"], axis=0), node("Shape", ["kept"], ["n"]),
+        scalar("n24", 24), node("Range", ["s0", "n24", "s1"], ["e"]), node("TopK", ["e", "n"], ["y", "at"])],
     "Loop of a count": COUNT + [node("Cast", ["count"], ["f"], to=F32),
                                 scalar("yes", True, np.bool_), node("Loop", ["k", "yes", "f"], ["y"], body=helper.make_graph(
                                     [node("Add", ["v", "f"], ["w"]), node("Identity", ["c"], ["d"])],
