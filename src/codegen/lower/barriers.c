@@ -133,11 +133,20 @@ static bool first_accesses(program *p, size_t from, size_t to, accesses *first) 
   return false;
 }
 
-/** True if the iterations of a loop are turns. */
+/** True if the iterations of a loop are turns: a WAIT is in it, and in no loop inside. */
 static bool has_turns(const program *p, size_t at) {
-  for (size_t i = at + 1; i < p->end[at]; i++)
-    if (p->list[i]->op == OP_WAIT && p->list[i]->src[0] == p->list[at]) return true;
+  for (size_t i = at + 1; i < p->end[at]; i++) {
+    if (p->list[i]->op == OP_WAIT) return true;
+    if (p->list[i]->op == OP_RANGE) i = p->end[i];
+  }
   return false;
+}
+
+/** Adds what was stored ahead before a loop of turns, and is there after its first WAIT. */
+static void add_pending_stores(program *p, accesses *to, const accesses *pending) {
+  for (size_t i = 0; i < pending->n; i++)
+    if (pending->at[i].is_written_now)
+      add_access(p, to, (access){.alloc = pending->at[i].alloc, .is_written_now = true});
 }
 
 static void insert(program *p, size_t from, size_t to, accesses *pending);
@@ -161,6 +170,10 @@ static void insert_around_loop(program *p, size_t at, accesses *pending) {
       accesses start = {0};
       add_all(p, &start, &carried);
       carried = start;
+      insert(p, at + 1, p->end[at], &carried);
+    }
+    if (has_waits) {
+      add_pending_stores(p, &carried, pending);
       insert(p, at + 1, p->end[at], &carried);
     }
   }
