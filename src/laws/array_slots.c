@@ -16,15 +16,6 @@
 
 enum { MOST_SLOTS = 8 };
 
-/** True if elements of a STAGE are computed from those of buffers that the kernel leaves alone. */
-static bool reads_inputs_alone(ir *g, const node *sink, const node *stage) {
-  node_list order = topo_sort(ir_arena(g), stage->src, stage->n_src, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_STAGE || order.at[i]->op == OP_FOLD || order.at[i]->op == OP_STATE)
-      return false;
-  return !law_reads_output(&(laws){.g = g}, sink, stage);
-}
-
 const char *array_slots_objection(ir *g, const node *sink, const team_arrays *t, const node *stage,
                                   const node **turn) {
   if (stage->op != OP_STAGE || stage_n_values(stage) != 1 || stage_is_cut(stage))
@@ -35,7 +26,9 @@ const char *array_slots_objection(ir *g, const node *sink, const team_arrays *t,
   if (team_array_space(team_arrays_find(t, stage, 0), stage_rank(stage, 0)) == SPACE_REGISTER)
     return "the array is a register";
   if (!stage_writes_once(stage, 0)) return "elements of the array may be copied twice at a time";
-  if (!reads_inputs_alone(g, sink, stage)) return "the array depends on what the kernel computes";
+  if (!law_computes_from_buffers(ir_arena(g), stage) ||
+      law_reads_output(&(laws){.g = g}, sink, stage))
+    return "the array depends on what the kernel computes";
   const node_list *open = map_get(&t->open, stage);
   for (size_t i = 0; i < open->n; i++)
     if (range_kind_of(open->at[i]) == KIND_VECTOR) return "the array is built inside of a vector";

@@ -14,27 +14,9 @@
 #include "ir/transform/substitute.h"
 
 static const char *array_objection(const node *s) {
-  if (s->op != OP_STAGE || stage_n_values(s) != 1 || stage_is_cut(s))
-    return "the STAGE is not one array";
-  if (!stage_is_bijection(s, 0)) return "the coordinates of the array are not its ranges";
-  for (size_t i = 0; i < stage_rank(s, 0); i++)
-    if (stage_coords(s, 0)[i]->op == OP_AFFINE)
-      return "the coordinates of the array are not its ranges";
-  for (size_t i = 0; i < stage_n_ranges(s); i++)
-    if (range_kind_of(stage_range(s)[i]) != KIND_LOOP) return "a range of the array has a kind";
+  const char *why = law_plain_array_objection(s);
+  if (why) return why;
   return stage_slots(s) == 1 ? NULL : "the array has slots";
-}
-
-/** Objection to an element that is more than an expression over elements of buffers: loops of its
-    own would run again for each read, and a state may have changed until then. */
-static const char *value_objection(arena *a, const node *s) {
-  node_list order = topo_sort(a, s->src, 1, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++) {
-    op o = (op)order.at[i]->op;
-    if (o == OP_STAGE || o == OP_FOLD || o == OP_STATE)
-      return "an element is not computed from elements of buffers alone";
-  }
-  return NULL;
 }
 
 /** The element at some coordinates; outside of the array it is 0. */
@@ -54,7 +36,8 @@ const node *law_inline(laws *l, const node *sink, const node *stage) {
   arena *a = ir_arena(l->g);
   node_list order = law_index_of(l, sink).nodes;
   const char *why = array_objection(stage);
-  if (!why) why = value_objection(a, stage);
+  if (!why && !law_computes_from_buffers(a, stage)) /* loops inside would run for each read */
+    why = "an element is not computed from elements of buffers alone";
   if (!why) why = law_readers_objection(&order, stage);
   if (!why && law_reads_output(l, sink, stage)) why = "the kernel writes to the buffer";
   if (why) return law_refuse(l, why);

@@ -64,6 +64,14 @@ const char *law_hoist_objection(const node *stage, const node *outer);
     or a FOLD that starts from them or steps to them). `order`: all nodes of the kernel. */
 const char *law_readers_objection(const node_list *order, const node *binder);
 
+/** Objection to a STAGE that is not one array in memory whose coordinates are its ranges, of no
+    kind. */
+const char *law_plain_array_objection(const node *s);
+
+/** True if a STAGE's elements are expressions over elements of buffers: no arrays, FOLDs or states
+    are inside. */
+bool law_computes_from_buffers(arena *a, const node *stage);
+
 /** True if an expression reads a buffer that the kernel stores to. */
 bool law_reads_output(laws *l, const node *sink, const node *expression);
 

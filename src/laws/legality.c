@@ -14,6 +14,26 @@ const node *law_refuse(laws *l, const char *why) {
   return NULL;
 }
 
+const char *law_plain_array_objection(const node *s) {
+  if (s->op != OP_STAGE || stage_n_values(s) != 1 || stage_is_cut(s))
+    return "the STAGE is not one array";
+  if (!stage_is_bijection(s, 0)) return "the coordinates of the array are not its ranges";
+  for (size_t i = 0; i < stage_rank(s, 0); i++)
+    if (stage_coords(s, 0)[i]->op == OP_AFFINE)
+      return "the coordinates of the array are not its ranges";
+  for (size_t i = 0; i < stage_n_ranges(s); i++)
+    if (range_kind_of(stage_range(s)[i]) != KIND_LOOP) return "a range of the array has a kind";
+  return NULL;
+}
+
+bool law_computes_from_buffers(arena *a, const node *stage) {
+  node_list order = topo_sort(a, stage->src, stage->n_src, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_STAGE || order.at[i]->op == OP_FOLD || order.at[i]->op == OP_STATE)
+      return false;
+  return true;
+}
+
 const char *law_readers_objection(const node_list *order, const node *binder) {
   for (size_t i = 0; i < order->n; i++)
     for (uint32_t k = 0; k < order->at[i]->n_src; k++)

@@ -29,14 +29,8 @@ typedef struct padding {
 static const node *extent_of(const padding *p, size_t i) { return stage_extents(p->stage, 0)[i]; }
 
 static const char *array_objection(const node *s) {
-  if (s->op != OP_STAGE || stage_n_values(s) != 1 || stage_is_cut(s))
-    return "the STAGE is not one array";
-  if (!stage_is_bijection(s, 0)) return "the coordinates of the array are not its ranges";
-  for (size_t i = 0; i < stage_rank(s, 0); i++)
-    if (stage_coords(s, 0)[i]->op == OP_AFFINE)
-      return "the coordinates of the array are not its ranges";
-  for (size_t i = 0; i < stage_n_ranges(s); i++)
-    if (range_kind_of(stage_range(s)[i]) != KIND_LOOP) return "a range of the array has a kind";
+  const char *why = law_plain_array_objection(s);
+  if (why) return why;
   for (size_t i = 0; i < stage_rank(s, 0); i++) {
     const node *n = stage_extents(s, 0)[i];
     if (!node_is_const(n) || node_int(n) < 1 || node_int(n) > MOST_EXTENT)

@@ -453,6 +453,14 @@ static tn_status copy_last_states(execution *e, const command_section *loop, int
   return s;
 }
 
+bool execution_ask_progress(const tn_progress *progress, mutex *reporting, int64_t done,
+                            int64_t total) {
+  mutex_lock(reporting);
+  bool goes_on = progress->step(progress->user, "steps", (uint64_t)done, (uint64_t)total);
+  mutex_unlock(reporting);
+  return goes_on;
+}
+
 /** Asks the caller, when that is due, whether a loop goes on. */
 static tn_status check_goes_on(execution *e, size_t step, int64_t trips, diag *d) {
   enum { BETWEEN_NS = 10 * 1000 * 1000 };
@@ -461,11 +469,8 @@ static tn_status check_goes_on(execution *e, size_t step, int64_t trips, diag *d
   int64_t now = p ? clock_last_tick_ns() : 0;
   if (!p || now < e->trips.due) return TN_OK;
   e->trips.due = now + BETWEEN_NS;
-  mutex_lock(e->trips.lock);
-  bool goes_on =
-      p->step(p->user, "steps", (uint64_t)e->trip[step], may_end_early ? 0 : (uint64_t)trips);
-  mutex_unlock(e->trips.lock);
-  if (goes_on) return TN_OK;
+  if (execution_ask_progress(p, e->trips.lock, e->trip[step], may_end_early ? 0 : trips))
+    return TN_OK;
   tn_status s = execution_is_handed_over(e) ? await_sections(e, TN_OK, d) : TN_OK;
   if (s != TN_OK) return s;
   return diag_set(d, TN_ERR_CANCELLED, "%s was cancelled after %lld steps of a loop", e->p->name,

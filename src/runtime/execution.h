@@ -92,6 +92,10 @@ tn_status execution_set_profiling(execution *e, bool on, diag *d);
     both live as long as the execution. To be set before the first run. */
 tn_status execution_set_tracer(execution *e, const tn_tracer *tracer, mutex *tracing, diag *d);
 
+/** Asks a callback whether a loop goes on after a number of its steps, of `total` (0: unknown). */
+bool execution_ask_progress(const tn_progress *progress, mutex *reporting, int64_t done,
+                            int64_t total);
+
 /** Has runs ask a callback between trips of loops, at most once in 10 ms, whether they go on: it
     gets "steps", the trips of the loop so far and their number (0: a state may end the loop). If it
     returns false the run ends with TN_ERR_CANCELLED. Calls hold a lock; callback and lock live as

@@ -123,9 +123,9 @@ TN_API void tn_signal_set(tn_signal *signal, uint64_t value);
 
 /** Raises the signal to `value` like tn_signal_set, and marks the values above the current one as
     failed: waiting for one of them returns `status` and `text`, or the status's own text where it
-    is "" or NULL. Consecutive failures keep the first
-    one's message; after a success in between, the later failure is kept. Of more than 64 failures
-    with successes in between, values between the oldest ones fail too. */
+    is "" or NULL. Consecutive failures keep the first one's message; after a success in between,
+    the later failure is kept. Of more than 64 failures with successes in between, values between
+    the oldest ones fail too. */
 TN_API void tn_signal_fail(tn_signal *signal, uint64_t value, tn_status status, const char *text);
 
 /** Waits until the signal is at `value` or beyond, for at most `timeout_ns` nanoseconds (negative:

@@ -35,8 +35,8 @@ void registry_close(registry *r);
 tn_status registry_add_backend(registry *r, const tn_backend *b, diag *d);
 
 /** The device of a name, opened if it was not: "CPU" is "CPU:0", and "cpu" too if no other backend
-    has the name in such case. The message for an unknown name
-    lists the known ones. The device stays open until the registry is closed. */
+    has the name in such case. The message for an unknown name lists the known ones. The device
+    stays open until the registry is closed. */
 tn_status registry_open_device(registry *r, const char *name, tn_device **device, diag *d);
 
 /** A device that may exist. */

@@ -174,13 +174,10 @@ static tn_status keep_entry(const loop_run *r, size_t i) {
 
 /** Asks the caller's observer whether the loop goes on. */
 static tn_status check_goes_on(const loop_run *r) {
-  const tn_progress *p = &r->l->context->progress;
-  uint64_t total = r->most == INT64_MAX ? 0 : (uint64_t)r->most;
-  if (!p->step) return TN_OK;
-  mutex_lock(&r->l->context->reports.lock);
-  bool goes_on = p->step(p->user, "steps", (uint64_t)r->trip, total);
-  mutex_unlock(&r->l->context->reports.lock);
-  if (goes_on) return TN_OK;
+  tn_context *c = r->l->context;
+  int64_t total = r->most == INT64_MAX ? 0 : r->most;
+  if (!c->progress.step || execution_ask_progress(&c->progress, &c->reports.lock, r->trip, total))
+    return TN_OK;
   return tn_fail(r->failure, TN_ERR_CANCELLED, "cancelled after %lld steps", (long long)r->trip);
 }
 
