@@ -119,18 +119,19 @@ static const node *gather_step(sweep *w, const node *n, const node *const e[]) {
   return select(w, g, element_of(w, x, to), ir_const_bits(w->g, (dtype)n->dtype, 0));
 }
 
-/** True if no source of a node is a tensor. */
-static bool is_leaf(const node *n) {
-  for (uint32_t i = 0; i < n->n_src; i++)
-    if (n->src[i]->dtype != DT_INDEX) return false;
-  return n->op != OP_PARAM && n->op != OP_BUFFER;
+bool element_is_computed_anew(const node *n) {
+  if (n->op != OP_TO) return false;
+  const node *x = n->src[0];
+  for (uint32_t i = 0; i < x->n_src; i++)
+    if (x->src[i]->dtype != DT_INDEX) return false;
+  return x->op != OP_PARAM && x->op != OP_BUFFER && x->op != OP_TO;
 }
 
 /** An element of a TO is that of its operand; a leaf, which is anybody's, is computed there anew.
  */
 static const node *to_step(sweep *w, const node *n, const node *const e[]) {
   const node *x = n->src[0];
-  if (!is_leaf(x) || x->op == OP_TO) return element_of(w, x, e);
+  if (!element_is_computed_anew(n)) return element_of(w, x, e);
   const node *key = index_make(w->g, (dtype)x->dtype, x, 0, x->rank, e);
   const node *have = map_get(&w->done, key);
   if (have) return have;

@@ -7,6 +7,7 @@
 #include "ir/core/build.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
+#include "ir/transform/element_expression.h"
 #include "ir/transform/substitute.h"
 
 const node *versions_identity_slice(ir *g, const node *x) {
@@ -45,9 +46,12 @@ typedef struct rebuilding {
                                graph */
 } rebuilding;
 
+/** A node over its new sources; a TO that computes a constant anew needs no copy of its array. */
 static const node *rebuild_node(rebuilding *m, const node *n) {
   const node **src = arena_alloc(ir_scratch(m->g), n->n_src * sizeof *src);
   for (uint32_t i = 0; i < n->n_src; i++) src[i] = map_get(&m->image, n->src[i]);
+  if (element_is_computed_anew(n) && map_has(&m->changed_arrays, n->src[0]))
+    src[0] = map_get(&m->changed_arrays, n->src[0]);
   const node *made = subst_rebuild(m->g, n, src);
   if (map_has(&m->copies, n)) map_set(ir_arena(m->g), &m->n->copies, made, (void *)made);
   return made;
