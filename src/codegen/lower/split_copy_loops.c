@@ -77,7 +77,18 @@ static void set_known(ir *g, map *known, const node *compare, bool is_true) {
   if (compare) map_set(ir_arena(g), known, compare, (void *)ir_const_bits(g, DT_BOOL, is_true));
 }
 
-static void add_parts(ir *g, const node *end, const bounds_checks *e, node_list *parts) {
+/** True if all loops in a part depend on its index. Where the comparisons are known, a store may be
+    the same at each index, as one to an empty array is, and a loop around it would be in all parts.
+ */
+static bool depends_on_index(ir *g, const node *part) {
+  node_list nodes = topo_sort(ir_arena(g), part->src + 1, part->n_src - 1, NULL, NULL);
+  for (size_t i = 0; i < nodes.n; i++)
+    if (nodes.at[i]->op == OP_END && !node_is_free_in(part->src[0], nodes.at[i])) return false;
+  return true;
+}
+
+/** False, with no parts: the loop stays whole. */
+static bool add_parts(ir *g, const node *end, const bounds_checks *e, node_list *parts) {
   const node *zero = ix_const(g, 0), *n = range_extent(end->src[0]);
   const node *low = e->low ? ix_min(g, ix_max(g, e->low, zero), n) : zero;
   const node *high = e->high ? ix_min(g, ix_max(g, e->high, low), n) : n;
@@ -91,7 +102,10 @@ static void add_parts(ir *g, const node *end, const bounds_checks *e, node_list 
                         split_loops_part(g, end, low, high, &inside),
                         split_loops_part(g, end, high, n, &above)};
   for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+    if (made[i] && !depends_on_index(g, made[i])) return false;
+  for (size_t i = 0; i < sizeof made / sizeof *made; i++)
     if (made[i]) vec_push(ir_arena(g), parts, made[i]);
+  return true;
 }
 
 typedef struct splitting {
@@ -127,8 +141,10 @@ static bool find_loops(splitting *p, const node *sink) {
 static bool split_loop(void *user, const node *end, const node *now, node_list *parts) {
   splitting *p = user;
   const bounds_checks *e = map_get(&p->checks, end);
-  if (e) add_parts(p->g, now, e, parts);
-  return e;
+  if (!e) return false;
+  bool is_split = add_parts(p->g, now, e, parts);
+  if (!is_split) map_set(ir_arena(p->g), &p->unsplit, now, NULL);
+  return is_split;
 }
 
 const node *codegen_split_copy_loops(ir *g, const node *sink) {
