@@ -64,7 +64,7 @@ static void report_failure(void *arg) {
   if (limit && *limit)
     fprintf(stderr, "tenon%s%s: hint: TENON_MEMORY=%s limits the memory\n", gap, verb,
             text_escape(&c->arena, limit));
-  print_hint(c);
+  if (!is_usage) print_hint(c);
   if (is_usage) fprintf(stderr, "Try 'tenon help%s%s' for more information.\n", gap, verb);
 }
 

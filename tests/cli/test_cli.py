@@ -1026,6 +1026,16 @@ class Inspect(Case):
         self.assertNotIn("memory", tenon("inspect", path).stdout)
         self.assertNotIn("memory", json.loads(tenon("inspect", path, "--json").stdout))
 
+    def test_memory_follows_from_given_inputs(self):
+        path = model(self.file("m.onnx"), [helper.make_node("Reshape", ["x", "s"], ["y"])],
+                     [value("x", TensorProto.FLOAT, ["n"]), value("s", TensorProto.INT64, [2])],
+                     [value("y", TensorProto.FLOAT, None)])
+        told = tenon("inspect", path, "--memory", "--input=s=[2, 3]", "--input=x=6", "--json").stdout
+        memory = json.loads(told)["memory"]
+        self.assertEqual((memory["inputs"], memory["outputs"]), (6 * 4 + 2 * 8, 6 * 4))
+        self.misuse("inspect", path, "--input=x=6", says="--input needs --memory")
+        self.misuse("inspect", path, "--memory", "--input=q=6", says='the model has no input "q"')
+
     def test_memory_says_what_it_leaves_out(self):
         path = model(self.file("m.onnx"), [helper.make_node("NonZero", ["x"], ["y"])],
                      [value("x", TensorProto.FLOAT, [4])], [value("y", TensorProto.INT64, [1, "k"])])
@@ -1844,7 +1854,7 @@ class Run(Case):
                 ("not written to files", 1, [f"--output=c={self.file('c.npy')}"])):
             self.assertIn(says, tenon("run", path, *wrong, status=status).stderr)
         self.assertIn("are no strings, but f32",
-                      tenon("run", self.copy(TensorProto.FLOAT, [1]), '--input=x=["a"]',
+                      tenon("run", self.copy(TensorProto.FLOAT, [1]), '--input=x=[["a"]]',
                             status=2).stderr)
 
     def test_sequences(self):
@@ -1910,6 +1920,17 @@ class Run(Case):
         path = model(self.file("m.onnx"), nodes, [value("x", TensorProto.FLOAT, ["n", 2, "h", "w"])],
                      [value("y", TensorProto.FLOAT, None)])
         self.assertIn("input x: varying sizes default to n = 1, h = 5, w = 3\n", tenon("run", path).stderr)
+
+    def test_the_only_size_that_fits_weights_is_chosen(self):
+        weights = helper.make_tensor("w", TensorProto.FLOAT, [5, 2], [1.0] * 10)
+        path = model(self.file("m.onnx"), [helper.make_node("MatMul", ["x", "w"], ["y"])],
+                     [value("x", TensorProto.FLOAT, ["n", "k"])],
+                     [value("y", TensorProto.FLOAT, None)], initializer=[weights])
+        done = tenon("run", path, "--json")
+        self.assertIn("input x: varying sizes default to n = 1, k = 5\n", done.stderr)
+        self.assertEqual(json.loads(done.stdout)["outputs"][0]["shape"], [1, 2])
+        unknown = tenon("run", path, "--output=q=y.npy", status=2).stderr
+        self.assertNotIn("hint: --size", unknown)
 
     def test_integers_that_are_drawn_are_told(self):
         w = onnx.numpy_helper.from_array(np.arange(6, dtype=np.float32).reshape(3, 2), "w")

@@ -293,6 +293,9 @@ static void add_input(input_builder *k, const char *text) {
                         "--input: strings are not read from files; list them, as "
                         "'%s=[\"a\", \"b\"]'",
                         port->name);
+  if (o.strings && !port->is_string)
+    command_usage_error(k->c, "--input: the elements of %s are no strings, but %s", port->name,
+                        tn_dtype_name(port->type.dtype));
   if (o.file) in.value = host_array_load(k->c, o.file, TN_FILE_NPY, port->type.dtype);
   vec_push(&k->c->arena, &k->inputs, in);
   if (o.file || o.has_shape) record_sizes(k, port, o.file ? &in.value.shape : &o.shape);
@@ -344,20 +347,16 @@ static void set_elements(command *c, const model_input *in, const double element
   }
 }
 
-/** Raises if a list has strings and the input has none, or the other way round. */
+/** Raises if an element of a list for an input of strings is none. */
 static void check_strings(input_builder *k, size_t i) {
   const input_spec *o = &k->specs[i];
-  const tn_port *port = &k->ports.at[i];
-  size_t elements = k->inputs.at[i].value.elements, n = 0;
-  for (size_t e = 0; o->strings && e < elements; e++) n += o->strings[e] != NULL;
-  if (n == (port->is_string ? elements : 0)) return;
-  if (port->is_string)
-    command_usage_error(k->c,
-                        "--input: the elements of %s are strings: give them in quotes, as "
-                        "'%s=[\"a\", \"b\"]'",
-                        port->name, port->name);
-  command_usage_error(k->c, "--input: the elements of %s are no strings, but %s", port->name,
-                      tn_dtype_name(port->type.dtype));
+  const char *name = k->ports.at[i].name;
+  for (size_t e = 0; e < k->inputs.at[i].value.elements; e++)
+    if (!o->strings || !o->strings[e])
+      command_usage_error(k->c,
+                          "--input: the elements of %s are strings: give them in quotes, as "
+                          "'%s=[\"a\", \"b\"]'",
+                          name, name);
 }
 
 static void fill_input(input_builder *k, size_t i, uint64_t *seed) {
@@ -365,7 +364,7 @@ static void fill_input(input_builder *k, size_t i, uint64_t *seed) {
   const tn_port *port = &k->ports.at[i];
   if (in->file) return;
   in->value = host_array_alloc(k->c, in->name, in->value.dtype, in->value.shape);
-  if (k->specs[i].text) check_strings(k, i);
+  if (k->specs[i].text && port->is_string) check_strings(k, i);
   if (port->is_string && !k->specs[i].text) {
     in->value.strings = arena_alloc(&k->c->arena, (in->value.elements + 1) * sizeof(char *));
     for (size_t e = 0; e < in->value.elements; e++) in->value.strings[e] = "";

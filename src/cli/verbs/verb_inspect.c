@@ -14,7 +14,7 @@
 #include <tenon/unstable/model_file.h>
 
 typedef struct inspect_options {
-  option_list size;
+  option_list size, input;
   bool memory, json;
 } inspect_options;
 
@@ -23,6 +23,8 @@ static const option options[] = {
      0, 0},
     {"memory", OPTION_FLAG, offsetof(inspect_options, memory), NULL,
      "compile the model and print the memory of its runs", 0, 0, 0},
+    {"input", OPTION_LIST, offsetof(inspect_options, input), INPUT_OPTION_VALUE,
+     "with --memory, " INPUT_OPTION_HELP, 0, 0, 0},
     {"json", OPTION_FLAG, offsetof(inspect_options, json), NULL, "print JSON", 0, 0, 0},
 };
 
@@ -257,12 +259,13 @@ static void note_example_sizes(const inspection *x) {
     are known when it runs has no plan before. */
 static void measure_memory(inspection *x, tn_model *m) {
   command *c = x->c;
+  const inspect_options *o = c->options;
   tn_binding *b;
-  if (tn_model_exact_sizes(m)) {
+  if (tn_model_exact_sizes(m) && !o->input.n) {
     note_example_sizes(x);
     return;
   }
-  model_inputs in = model_inputs_make(c, m, &(option_list){0}, 0);
+  model_inputs in = model_inputs_make(c, m, &o->input, 0);
   command_check_status(c, tn_model_bind(m, &b));
   model_inputs_bind(c, &in, b);
   command_check_binding(c, tn_binding_memory(b, &x->memory), b);
@@ -619,6 +622,9 @@ static int act(command *c) {
                   .desc = load_model_parse_sizes(c, &((const inspect_options *)c->options)->size),
                   .info = TN_MODEL_FILE_INFO_INIT,
                   .memory = TN_MEMORY_INIT};
+  const inspect_options *o = c->options;
+  if (o->input.n && !o->memory) command_usage_error(c, "--input needs --memory");
+  model_inputs_check_option(c, "input", INPUT_OPTION_VALUE, &o->input);
   x.desc.name = "";
   tn_status s = diag_catch(&c->diag, inspect_model, &x);
   tn_model_file_free(x.file);
@@ -633,6 +639,7 @@ const verb verb_inspect = {
     .operand = "MODEL",
     .examples = "tenon inspect model.onnx\n"
                 "tenon inspect model.onnx --size batch=8 --memory\n"
+                "tenon inspect model.onnx --memory --input 'shape=[2, 3]'\n"
                 "tenon inspect model.onnx --json",
     .about =
         "The exit status is 1 if the model is not supported. All problems are listed at once:\n"
@@ -645,7 +652,8 @@ const verb verb_inspect = {
         "printed. Facts are what variants are compiled for: sizes of inputs, and inputs whose\n"
         "elements decide on shapes or branches.\n\n"
         "--memory compiles kernels without running them. Varying sizes are the smallest allowed,\n"
-        "at least 1, unless --size sets them. Weights stay in the file if the device can read\n"
+        "at least 1, unless --size or --input sets them. Weights stay in the file if the device "
+        "can read\n"
         "them there; the program and its kernels need further memory, and so do arrays whose\n"
         "sizes a run computes and loops that the host runs, which are not counted.\n\n"
         "--json: model, ir_version, producer, producer_version, opsets (by domain); inputs and\n"

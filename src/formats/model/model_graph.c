@@ -491,9 +491,43 @@ static void keep_types(model_import *j, const import *m) {
   g->late_types = types;
 }
 
+static void keep_trial(model_import *j, const trial_import *t) {
+  keep_types(j, t->importer);
+  keep_fitting_sizes(j, t);
+}
+
+/** The number with which the refusal of open sizes compares them, as weights have it; 0: none, or
+    several. */
+static int64_t compared_number(const import *open) {
+  const named_sizes *told = &open->b.named;
+  int64_t number = 0;
+  for (size_t i = 0; i < told->single.n; i++) {
+    if (!node_is_const(told->single.at[i])) continue;
+    if (number) return 0;
+    number = node_int(told->single.at[i]);
+  }
+  return number;
+}
+
+/** Tries the number that the refusal of open sizes tells for the sizes that it names, others 2. */
+static trial_import try_compared_number(model_import *j) {
+  const import *open = &j->importer;
+  const named_sizes *told = &open->b.named;
+  importer_sizes *sizes = arena_calloc(&j->work, open->inputs.n + 1, sizeof *sizes);
+  for (size_t i = 0; i < open->inputs.n; i++) {
+    const importer_port *p = &open->inputs.at[i];
+    int64_t *size = sizes_of_number(&j->work, p->node, 2);
+    for (size_t k = 0; k < p->node->rank; k++)
+      if (nodes_contain(told->single.at, told->single.n, p->node->dims[k]))
+        size[k] = compared_number(open);
+    sizes[i] = (importer_sizes){p->port->name, size};
+  }
+  return try_sizes(j, sizes);
+}
+
 /** The first trial that fails as an earlier one does; NULL: there is none, or some trial succeeds,
     whose sizes are kept. The numbers are small and large, even and odd, 1, the size of many a
-   batch, and one that is divided by all up to 8. */
+    batch, and one that is divided by all up to 8; at last, one that the refusal tells. */
 static const trial_import *find_wrong_trial(model_import *j) {
   static const int64_t numbers[] = {2, 64, 63, 1, 840};
   enum { TRIALS = sizeof numbers / sizeof *numbers };
@@ -502,14 +536,16 @@ static const trial_import *find_wrong_trial(model_import *j) {
   for (size_t i = 0; i < TRIALS; i++) {
     all[i] = try_number(j, numbers[i]);
     if (all[i].failure.status == TN_OK) {
-      keep_types(j, all[i].importer);
-      keep_fitting_sizes(j, &all[i]);
+      keep_trial(j, &all[i]);
       return NULL;
     }
     for (size_t k = 0; k < i && !wrong; k++)
       if (fail_alike(&all[k], &all[i])) wrong = &all[k];
   }
-  return wrong;
+  if (wrong || !compared_number(&j->importer)) return wrong;
+  const trial_import told = try_compared_number(j);
+  if (told.failure.status == TN_OK) keep_trial(j, &told);
+  return NULL;
 }
 
 /** True if the graph could not be imported because sizes vary, and may be for those of a run, as

@@ -6,9 +6,11 @@
 
 #include <stdint.h>
 
-/** The value of an ITEM that checks whether sizes fit together, where they do not: no size, nor any
-    element that a caller may bound. */
-#define ITEM_UNFIT (INT64_MIN / 2)
+/** The values of an ITEM that checks whether two sizes are equal, where they are not: no sizes, nor
+    elements that a caller would bound. ITEM_UNFIT − (x · (ITEM_UNFIT_MOST + 1) + y) tells both
+    sizes; one of ITEM_UNFIT_MOST stands for any above. */
+#define ITEM_UNFIT      (INT64_MIN / 2)
+#define ITEM_UNFIT_MOST ((INT64_C(1) << 30) - 1)
 
 /** Refuses a value that is not from `least` to `most`. `title`: of the plan, NULL for none; `name`:
     of the tensor whose element it is, "" where that is not known. */

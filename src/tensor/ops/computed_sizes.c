@@ -27,11 +27,20 @@ static const node *number_of(builder *b, const node *size) {
                              : ir_cast(b->ir, size, DT_I64);
 }
 
+/** A number that tells two sizes which differ. */
+static const node *unfit_number(ir *g, const node *x, const node *y) {
+  const node *most = ir_const_int(g, DT_I64, ITEM_UNFIT_MOST);
+  const node *base = ir_const_int(g, DT_I64, ITEM_UNFIT_MOST + 1);
+  const node *high = ir_op2(g, OP_MUL, ir_op2(g, OP_MIN, x, most), base);
+  const node *both = ir_op2(g, OP_ADD, high, ir_op2(g, OP_MIN, y, most));
+  return ir_op2(g, OP_SUB, ir_const_int(g, DT_I64, ITEM_UNFIT), both);
+}
+
 const node *size_checked(builder *b, const node *size, const node *rest, const node *whole) {
   ir *g = b->ir;
   const node *number = number_of(b, size);
-  const node *fits = ir_op2(g, OP_EQ, number_of(b, ix_mul(g, size, rest)), number_of(b, whole));
-  const node *checked = ir_op3(g, OP_WHERE, fits, number, ir_const_int(g, DT_I64, ITEM_UNFIT));
+  const node *x = number_of(b, ix_mul(g, size, rest)), *y = number_of(b, whole);
+  const node *checked = ir_op3(g, OP_WHERE, ir_op2(g, OP_EQ, x, y), number, unfit_number(g, x, y));
   return ir_item(g, checked, NULL, 0, size);
 }
 

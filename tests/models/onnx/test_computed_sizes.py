@@ -235,7 +235,8 @@ def run_refusals(library, check):
             y = binding.run({"x": given})["y"]
             check("5 and 5", above == 5 and np.array_equal(y, given[given > 0]), f"{above}: {y}")
         except Refused as e:
-            named = e.status == "ERR_SHAPE" and "'Add': sizes that the run computed do not fit together" in e.message
+            told = f"'Add': sizes that the run computed do not fit together: 5 is not {above}"
+            named = e.status == "ERR_SHAPE" and told in e.message
             check("5 and others", above != 5 and named, f"{above}: {e}")
     binding.free()
     loaded.free()
