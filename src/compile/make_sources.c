@@ -90,6 +90,19 @@ static void check_scratch(const compilation *c, diag *d, tn_program_spec *s) {
   if (!caps->scratch_buffer) s->scratch = 0;
 }
 
+/** Refuses a value or an array of a type that the target lacks. Without f16 and bf16 there are
+    arrays of these still, whose elements are bit patterns. */
+static void check_types(const device_target *t, const tn_program_spec *s, diag *d) {
+  uint64_t types = t->caps.dtypes | UINT64_C(1) << DT_F16 | UINT64_C(1) << DT_BF16;
+  const node *linear = s->ast->src[2];
+  for (uint32_t i = 0; i < linear->n_src; i++) {
+    dtype type = (dtype)linear->src[i]->dtype;
+    if (type < 64 && !(types >> type & 1))
+      diag_raise(d, TN_ERR_UNSUPPORTED, "the kernel computes with %s, which target %s of %s lacks",
+                 dtype_name(type), t->caps.target, s->device);
+  }
+}
+
 /** PROGRAM(SINK, DEVICE, LINEAR) → PROGRAM(SINK, DEVICE, LINEAR, SOURCE) */
 static void render_source(source_task *task) {
   request *r = task->r;
@@ -101,6 +114,7 @@ static void render_source(source_task *task) {
   program_node_check(r->ir, r->program);
   program_spec_derive(r->ir, r->program, s);
   check_scratch(task->maker->c, d, s);
+  check_types(t, s, d);
   s->entry = r->kernel ? kernel_entry_name(r->kernel) : "kernel"; /* another thread compiles it */
   r->sizes = launch_grid_compile(a, s->global, s->local, s->value_names, s->n_values);
   r->limits = program_spec_limits(r->ir, a, s);

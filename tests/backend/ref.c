@@ -54,7 +54,8 @@ static atomic_bool ref_is_paused;                 /* no stream begins a work */
 static atomic_size_t ref_works;                   /* that streams have begun */
 static atomic_bool ref_fails_make, ref_fails_set; /* of graphs */
 static atomic_int ref_fails_run;                  /* the status of runs of graphs; 0: none fails */
-static atomic_bool ref_loses_run; /* the device is lost before the first work of a graph */
+static atomic_bool ref_loses_run;        /* the device is lost before the first work of a graph */
+static _Atomic uint64_t ref_lacks_types; /* set of 1 << tn_dtype */
 static atomic_size_t ref_makes, ref_sets, ref_runs; /* of graphs, that succeeded */
 
 static tn_status ref_open(int32_t index, const tn_host *host, void **device, tn_failure *f) {
@@ -171,7 +172,7 @@ static tn_status ref_describe(void *device, const char *limit, tn_capabilities *
   caps->threads = true;
   caps->index32 = true;
   caps->max_buffers = MOST_BUFFERS;
-  caps->dtypes = UINT64_MAX;
+  caps->dtypes = ~ref_lacks_types;
   caps->lacks = lacks;
   caps->registers = REGISTERS;
   caps->team_workers = TEAM_WORKERS;

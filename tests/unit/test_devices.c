@@ -1090,6 +1090,28 @@ static void plans_are_found_on_disk(void **state) {
   assert_int_equal(system(command), 0);
 }
 
+/** A type that a backend's table lacks is refused before anything is rendered. */
+static void types_that_a_backend_lacks_are_refused(void **state) {
+  (void)state;
+  tn_open_desc desc = TN_OPEN_DESC_INIT;
+  desc.device = "REF:3"; /* which is described here first */
+  tn_context *first = tn_open(NULL);
+  check_ok(first, tn_backend_add(first, &ref_backend));
+  ref_lacks_types = UINT64_C(1) << TN_F64;
+  tn_context *c = tn_open(&desc);
+  assert_int_equal(tn_close(first), TN_OK);
+  tn_tensor *x = tn_arange(c, 0, 4, 1, TN_F32);
+  double found[4];
+  assert_int_equal(tn_read(tn_sqrt(tn_cast(x, TN_F64)), TN_F64, found, sizeof found),
+                   TN_ERR_UNSUPPORTED);
+  check_text(tn_message(c), "the kernel computes with f64, which target ref of REF lacks");
+  float roots[4];
+  check_ok(c, tn_read(tn_sqrt(x), TN_F32, roots, sizeof roots));
+  assert_true(roots[1] == 1 && roots[3] == sqrtf(3));
+  assert_int_equal(tn_close(c), TN_OK);
+  ref_lacks_types = 0;
+}
+
 int main(void) {
   setenv("POCL_DEVICES", "pthread pthread", 0);
   const struct CMUnitTest tests[] = {
@@ -1119,6 +1141,7 @@ int main(void) {
       cmocka_unit_test(branches_compute_on_devices),
       cmocka_unit_test(steps_name_their_devices),
       cmocka_unit_test(slow_tracers_shift_nothing),
+      cmocka_unit_test(types_that_a_backend_lacks_are_refused),
       cmocka_unit_test(plans_are_found_on_disk),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -228,34 +228,6 @@ static void own_divisions_are_correctly_rounded(void **state) {
 
 /* Failures. */
 
-static void types_that_a_device_lacks_are_refused(void **state) {
-  (void)state;
-  const tn_renderer *r = opencl_backend.pairs[0].renderer;
-  tn_capabilities caps = {.size = sizeof caps};
-  tn_failure *f = &k.diag.failure;
-  tn_ir *ir;
-  char text[sizeof turn];
-  memcpy(text, turn, sizeof turn);
-  for (char *at; (at = strstr(text, "f32"));) memcpy(at, "f64", 3);
-  ok(r->describe(k.device->state, NULL, &caps, f));
-  caps.dtypes &= ~(UINT64_C(1) << TN_F64);
-  assert_int_equal(tn_ir_open(NULL, &ir), TN_OK);
-  for (int i = 0; i < 2; i++) {
-    const char *source = i ? text : turn;
-    tn_node node = tn_ir_parse(ir, source, strlen(source));
-    assert_non_null(node);
-    tn_program_spec s;
-    program_spec_derive(ir, node, &s);
-    s.entry = "turn";
-    tn_output out = output_new(&mem_system);
-    tn_status status = r->render(&caps, ir, &s, &out, f);
-    assert_int_equal(status, i ? TN_ERR_UNSUPPORTED : TN_OK);
-    output_free(&out);
-  }
-  contains(k.diag.text, "kernel turn computes with f64, which the device lacks");
-  tn_ir_close(ir);
-}
-
 static void refused_sources_show_the_drivers_log(void **state) {
   (void)state;
   tn_program_spec s = spec_of("wrong", "__kernel void wrong(int a) { return nobody_knows; }\n", 0);
@@ -365,7 +337,6 @@ int main(void) {
       cmocka_unit_test(groups_meet_at_barriers),
       cmocka_unit_test(memory_of_the_host_is_used_in_place),
       cmocka_unit_test(own_divisions_are_correctly_rounded),
-      cmocka_unit_test(types_that_a_device_lacks_are_refused),
       cmocka_unit_test(refused_sources_show_the_drivers_log),
       cmocka_unit_test(damaged_code_does_not_load),
       cmocka_unit_test(launches_that_the_driver_refuses_are_failures),

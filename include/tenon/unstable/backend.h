@@ -85,11 +85,16 @@ typedef struct tn_capabilities {
   uint64_t max_scratch;  /**< largest size of a kernel's own arrays, in bytes; 0: no limit */
   bool scratch_buffer; /**< memory for a kernel's own arrays comes with the launch, as an additional
                           buffer */
-  uint64_t dtypes;     /**< set of 1 << tn_dtype, not empty */
+  uint64_t dtypes; /**< set of 1 << tn_dtype, not empty: a kernel with a value of another type is
+                      TN_ERR_UNSUPPORTED. Without f16 or bf16 arrays of these have bit patterns, and
+                      arithmetic is in f32 */
   const char *const *lacks; /**< names of ops without an instruction, NULL-terminated, static; NULL:
-                               none. Programs do not contain them. A target without instructions for
-                               small types lists dot_u8i8, dot_i16 and dot_bf16: products of these
-                               become such ops otherwise */
+                               none. Values are computed by other ops; index arithmetic may have
+                               min, max, floordiv and mod of i32 and i64 still, and shl, shr and
+                               cast stay where counts are below the width and floats in the range
+                               of the integer. A target without instructions for small types lists
+                               dot_u8i8, dot_i16 and dot_bf16: products of these become such ops
+                               otherwise */
   tn_hardware hardware;
   uint32_t team_workers; /**< most workers of a group, which share memory and meet at barriers; 0:
                             kernels run without teams */
