@@ -390,8 +390,14 @@ static void run_linear(run *x, const schedule_step *step, const node *linear, ch
 
 /* Stages of a kernel. */
 
+/** Keeps the result of a pass. All passes run again where scratch memory did not suffice; the first
+    results are forgotten then. */
 static void after_codegen(void *user, const char *pass, const node *root) {
   run *x = user;
+  if (!strcmp(pass, "kernel")) {
+    x->captures.n = 0;
+    x->lines = str_new(x->a);
+  }
   vec_push(x->a, &x->captures, (capture){pass, root});
 }
 
@@ -458,8 +464,6 @@ static void run_stages(run *x, size_t number, const target *t, char *memory[], c
                        .observer = {.after = after_codegen, .law = note_law, .user = x}};
   char **baseline = NULL, **now = NULL;
   const node *last = NULL;
-  x->captures.n = 0;
-  x->lines = str_new(x->a);
   report_stage(x->r, "code generation, step %zu%s", number, decomposes ? ", decomposing" : "");
   codegen_run(x->k, step->kernel, "CPU", &o);
   alike_replay(x->k, captured(x, "simplify"), &x->lines, captured(x, "choose"));
