@@ -435,6 +435,56 @@ static void computed_sizes_are_carried(void **state) {
   }
 }
 
+static void add_step(void *user, tn_tensor *i, tn_tensor *const states[], tn_tensor *const x[],
+                     tn_tensor *next[], tn_tensor *emitted[]) {
+  (void)user, (void)x, (void)emitted;
+  next[0] = tn_add(states[0], i);
+}
+
+/** A loop runs as often as a tensor has different elements, which another loop sorts. */
+static void steps_are_counted_behind_a_loop(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(tn_dim_var(c, "n", 0, 1000)), TN_F32);
+  tn_tensor *unique[4], *sum, *zero = tn_cast(tn_num(c, 0), TN_I64);
+  tn_unique(x, 0, true, unique);
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = add_step;
+  d.steps = tn_type_of(unique[0]).shape.size[0];
+  tn_scan(c, &d, &zero, 1, NULL, 0, &sum, 0);
+  tn_binding *b = bind_compiled(c, &sum, 1, NULL);
+  const float in[] = {1, 2, 2, 0, 1, 3, 0, 0, 5};
+  const int64_t expected[] = {0, 0, 1, 1, 3, 3, 6, 6, 6, 10};
+  for (size_t n = 0; n < 10; n++) {
+    int64_t found;
+    give_x(b, n, in);
+    check_bound(b, tn_binding_run(b));
+    check_bound(b, tn_binding_read(b, "0", TN_I64, &found, sizeof found));
+    assert_int_equal(found, expected[n]);
+  }
+}
+
+/** Where nothing is selected there is no greatest element: that run alone is refused. */
+static void selections_without_an_extreme_are_refused(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32);
+  tn_tensor *y = tn_masked_select(x, tn_gt(x, tn_num(c, 0)));
+  tn_tensor *out[] = {tn_argmax(y, 0, false), tn_max(y, TN_ALL, false)};
+  tn_binding *b = bind_compiled(c, out, 2, NULL);
+  for (size_t n = 0; n < 5; n++) {
+    float in[N] = {0}, greatest;
+    int64_t at;
+    for (size_t i = 0; i < n; i++) in[N - n + i] = (float)(i + 1);
+    give_x(b, N, in);
+    assert_int_equal(tn_binding_run(b), n ? TN_OK : TN_ERR_SHAPE);
+    if (!n) check_text(tn_binding_message(b), "a size is 0");
+    if (!n) continue;
+    check_bound(b, tn_binding_read(b, "0", TN_I64, &at, sizeof at));
+    check_bound(b, tn_binding_read(b, "1", TN_F32, &greatest, sizeof greatest));
+    assert_int_equal(at, n - 1);
+    assert_true(greatest == (float)n);
+  }
+}
+
 /* Failures and files. */
 
 static tn_binding *bind_selection(tn_context *c) {
@@ -566,6 +616,8 @@ int main(void) {
       WITH(memory_may_be_too_small),
       WITH(computed_sizes_are_carried),
       cmocka_unit_test(sums_of_a_selection_are_computed_once),
+      WITH(steps_are_counted_behind_a_loop),
+      WITH(selections_without_an_extreme_are_refused),
       cmocka_unit_test(want_of_memory_is_survived),
       cmocka_unit_test(plans_are_found_on_disk),
       WITH_REF(sizes_follow_from_elements),

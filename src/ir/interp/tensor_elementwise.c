@@ -1,5 +1,6 @@
 /* Computes elementwise nodes of a tensor graph by rows, and index nodes, which are numbers. */
 #include "ir/core/scalar_eval.h"
+#include "ir/index/item_bounds.h"
 #include "ir/interp/tensor_run.h"
 
 static _Noreturn void raise_no_tensor_op(const run *r, const node *n) {
@@ -68,9 +69,10 @@ static int64_t eval_item(run *r, const node *n) {
   for (size_t i = 0; i < x->rank; i++) at[i] = tensor_index(r, n->src[1 + i]);
   uint64_t bits = strided_is_inside(x, at) ? strided_read(x, strided_place(x, at)) : 0;
   int64_t value = (int64_t)scalar_cast(DT_I64, x->dtype, bits);
-  if (value < n->ints[0] || value > most)
-    diag_raise(r->d, TN_ERR_SHAPE, "item (node %" PRIu64 ") is %lld, not from %lld to %lld", n->id,
-               (long long)value, (long long)n->ints[0], (long long)most);
+  if (value < n->ints[0] || value > most) {
+    item_refuse(NULL, "", value, n->ints[0], most, r->d);
+    diag_rethrow(r->d);
+  }
   return value;
 }
 

@@ -44,6 +44,10 @@ const node *size_checked(builder *b, const node *size, const node *rest, const n
   return ir_item(g, checked, NULL, 0, size);
 }
 
+const node *size_at_least(builder *b, const node *size, int64_t least) {
+  return ir_item(b->ir, number_of(b, size), NULL, least, size);
+}
+
 const node *size_at_most(builder *b, const node *size, const node *most) {
   return ir_item(b->ir, number_of(b, size), NULL, 0, most);
 }

@@ -11,7 +11,8 @@ bool size_is_computed(builder *b, const node *size);
 /** A size that a run checks: it is refused unless `whole` is `size` · `rest`. */
 const node *size_checked(builder *b, const node *size, const node *rest, const node *whole);
 
-/** A size that a run checks: it is refused unless it is at most `most`. */
+/** Sizes that a run checks: refused unless they are at least `least`, or at most `most`. */
+const node *size_at_least(builder *b, const node *size, int64_t least);
 const node *size_at_most(builder *b, const node *size, const node *most);
 
 /** The size for two axes that must be equally long: x or y if they are known to be equal, else, if

@@ -6,11 +6,9 @@
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/axes_and_broadcasting.h"
 
-bool build_depends_on_loop(builder *b, const node *size) {
-  node_list order = topo_sort(b->arena, &size, 1, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_RANGE) return true;
-  return false;
+bool build_depends_on_loop(builder *b, const node *x) {
+  node_list order = topo_sort(b->arena, &x, 1, NULL, NULL);
+  return loop_find_unbound(b->arena, order.at, order.n)[order.n - 1];
 }
 
 const node *build_loop_range(builder *b, const node *steps) {

@@ -229,6 +229,13 @@ value build_slice(builder *b, value x, int64_t axis, const node *start, const no
   return value_of(shape_slice(b, n, at, start, count, size_equals(count, 1) ? 1 : step));
 }
 
+static const node *sum_of_sizes(ir *g, const node *const sizes[], size_t n) {
+  const node *sum = ix_const(g, 0);
+  for (size_t i = 0; i < n; i++) sum = ix_add(g, sum, sizes[i]);
+  return sum;
+}
+
+/** Where a run computes sizes, it checks that the parts add up to the axis. */
 void build_split(builder *b, value x, int64_t axis, const node *const parts[], value out[],
                  size_t n) {
   ir *g = b->ir;
@@ -241,15 +248,18 @@ void build_split(builder *b, value x, int64_t axis, const node *const parts[], v
                node_is_const(size) ? "axis %zu of size %s is not divisible by %zu"
                                    : "axis %zu of size %s is not always divisible by %zu",
                at, size_text(b, size), n);
+  const node *agreed = parts ? size_agreed(b, sum_of_sizes(g, parts, n), size) : NULL;
+  if (agreed) whole = shape_agreed(b, whole, at, agreed);
   for (size_t i = 0; i < n; i++) {
     const node *part = parts ? parts[i] : each, *end = ix_add(g, start, part);
-    if (part->lo < 0 || !ix_prove_le(g, end, size))
-      diag_raise(b->diag, TN_ERR_SHAPE, "part %zu, of size %s, exceeds axis %zu, of size %s", i,
-                 size_text(b, part), at, size_text(b, size));
+    if (part->lo < 0 || !(agreed || ix_prove_le(g, end, size)))
+      diag_raise(b->diag, TN_ERR_SHAPE, "part %zu, of size %s, %s axis %zu, of size %s", i,
+                 size_text(b, part), ix_sub(g, size, end)->hi < 0 ? "exceeds" : "may exceed", at,
+                 size_text(b, size));
     out[i] = value_of(shape_slice(b, whole, at, start, part, 1));
     start = end;
   }
-  if (start != size)
+  if (start != size && !agreed)
     diag_raise(b->diag, TN_ERR_SHAPE, "the %zu parts add up to %s; axis %zu has size %s", n,
                size_text(b, start), at, size_text(b, size));
 }

@@ -171,8 +171,8 @@ value build_eye(builder *b, const node *rows, const node *columns, dtype t);
    The caller builds the body over the nodes of build_loop_index, build_loop_state and
    build_loop_entry, then build_loop makes the loop. */
 
-/** True if a size depends on the step of a loop. */
-bool build_depends_on_loop(builder *b, const node *size);
+/** True if a size or a tensor depends on the step of a loop that it is in the body of. */
+bool build_depends_on_loop(builder *b, const node *x);
 
 /** The range that counts the steps. */
 const node *build_loop_range(builder *b, const node *steps);

@@ -235,8 +235,7 @@ static value call_global_max(builder *b, const value in[], size_t n, const void 
   (void)n;
   (void)options;
   axis_list l = axes_of(b, spatial_axes(b, in[0].node), in[0].node->rank);
-  axes_check_not_empty(b, in[0].node, &l);
-  return build_global_max_pool(b, in[0]);
+  return build_global_max_pool(b, value_of(axes_not_empty(b, in[0].node, &l)));
 }
 
 static value call_global_avg(builder *b, const value in[], size_t n, const void *options) {

@@ -7,6 +7,7 @@
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
 #include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/computed_sizes.h"
 #include "tensor/ops/expressions.h"
 #include "tensor/ops/type_promotion.h"
 
@@ -39,19 +40,22 @@ static value reduce_max(builder *b, op o, value x, tn_axes axes, bool keepdims) 
   return value_of(node_reduce(b, o, n, &l, keepdims));
 }
 
-void axes_check_not_empty(builder *b, const node *x, const axis_list *l) {
+const node *axes_not_empty(builder *b, const node *x, const axis_list *l) {
   for (size_t i = 0; i < l->n; i++) {
     const node *size = x->dims[l->at[i]];
     if (size->hi == 0)
       diag_raise(b->diag, TN_ERR_SHAPE, "axis %lld is empty, so that it has no maximum or minimum",
                  (long long)l->at[i]);
     b->needed = ix_add_const(b->ir, size, -1);
-    if (!ix_prove_nonnegative(b->ir, b->needed))
+    if (ix_prove_nonnegative(b->ir, b->needed)) continue;
+    if (!size_is_computed(b, size))
       diag_raise(b->diag, TN_ERR_SHAPE,
                  "axis %lld, of size %s, can be empty, without a maximum or minimum: give its "
                  "variables a minimum that rules this out",
                  (long long)l->at[i], size_text(b, size));
+    x = shape_agreed(b, x, (size_t)l->at[i], size_at_least(b, size, 1));
   }
+  return x;
 }
 
 static value reduce_bool(builder *b, op o, value x, tn_axes axes, bool keepdims) {
@@ -208,9 +212,10 @@ typedef struct reduce_call {
 static value call_reduce(builder *b, const value in[], size_t n, const void *options) {
   const reduce_call *c = options;
   (void)n;
-  axis_list l = axes_of(b, c->axes, in[0].node->rank);
-  if (c->build == build_max || c->build == build_min) axes_check_not_empty(b, in[0].node, &l);
-  return c->build(b, in[0], c->axes, c->keepdims);
+  value x = in[0];
+  axis_list l = axes_of(b, c->axes, x.node->rank);
+  if (c->build == build_max || c->build == build_min) x.node = axes_not_empty(b, x.node, &l);
+  return c->build(b, x, c->axes, c->keepdims);
 }
 
 #define REDUCE(name, rule, meaning)                                                             \
@@ -254,8 +259,7 @@ static value call_arg(builder *b, const value in[], size_t n, const void *option
   (void)n;
   size_t at = axis_of(b, c->axis, in[0].node->rank);
   axis_list l = axes_from(at, at + 1);
-  axes_check_not_empty(b, in[0].node, &l);
-  return c->build(b, in[0], c->axis, c->keepdims);
+  return c->build(b, value_of(axes_not_empty(b, in[0].node, &l)), c->axis, c->keepdims);
 }
 
 tn_tensor *tn_argmax(tn_tensor *x, int axis, bool keepdims) {

@@ -13,7 +13,8 @@ const node *node_reduce(builder *b, op o, const node *x, const axis_list *axes, 
 const node *node_mean(builder *b, const node *x, const axis_list *axes, bool keepdims);
 const node *node_variance(builder *b, const node *x, const node *mean, const axis_list *axes);
 
-/** Raises TN_ERR_SHAPE if one of these axes can be empty, so that it has no maximum. */
-void axes_check_not_empty(builder *b, const node *x, const axis_list *axes);
+/** x, none of whose axes in the list is empty, so that it has a maximum. Raises TN_ERR_SHAPE if one
+    can be; where a run computes its size, the run checks it. */
+const node *axes_not_empty(builder *b, const node *x, const axis_list *axes);
 
 #endif

@@ -77,6 +77,19 @@ CASES = {
         chosen("many", branch(node("Add", ["x", "x"], ["w"]), chosen(
             "more", branch(node("Identity", ["w"], ["r"])), branch(node("Mul", ["w", "x"], ["r"])), "r")),
                NEGATED)],
+    "If with Unique": MANY + [chosen("many", branch(node("Unique", ["x"], ["r"])), NEGATED)],
+    "If around a Loop that ends by itself": MANY + [
+        scalar("yes", True, np.bool_), scalar("most", 9.0, np.float32),
+        chosen("many", branch(node("Loop", ["three", "yes", "x"], ["last", "tops"], body=helper.make_graph(
+            [node("Add", ["v", "v"], ["w"]), node("ReduceMax", ["w"], ["e"], keepdims=1), node("ReduceMax", ["w"], ["top"], keepdims=0),
+             node("Less", ["top", "most"], ["d"])], "body",
+            [helper.make_tensor_value_info("i", I64, []), helper.make_tensor_value_info("c", BOOL, []),
+             helper.make_tensor_value_info("v", F32, ["n"])],
+            [helper.make_tensor_value_info("d", BOOL, []), helper.make_tensor_value_info("w", F32, ["n"]),
+             helper.make_tensor_value_info("e", F32, [1])])),
+                              constant("flat", -1), node("Reshape", ["tops", "flat"], ["r"])), NEGATED)],
+    "ArgMax of a part": COUNT + [node("Compress", ["x", "above"], ["kept"], axis=0),
+                                 node("ArgMax", ["kept"], ["y"], axis=0, keepdims=0)],
     "If of an open size": [
         node("Shape", ["x"], ["n"]), constant("nine", 9), node("Less", ["n", "nine"], ["short"]),
         chosen("short", branch(node("Add", ["x", "x"], ["r"])), NEGATED)],
@@ -124,6 +137,10 @@ CASES = {
                                    node("Reshape", ["e", "to"], ["y"])],
     "Pad by a count": COUNT + [node("Concat", ["count", "all"], ["pads"], axis=0),
                                node("Pad", ["x", "pads"], ["y"])],
+    "Split at a count": COUNT + [
+        node("Shape", ["x"], ["n"]), node("Sub", ["n", "count"], ["left"]),
+        node("Concat", ["count", "left"], ["parts"], axis=0), node("Split", ["x", "parts"], ["p", "q"], axis=0),
+        node("Concat", ["q", "p"], ["y"], axis=0)],
     "OneHot of a count": COUNT + [constant("values", 0, 1), constant("i", 0, 2, 1),
                                   node("Add", ["k", "s1"], ["depth"]),
                                   node("OneHot", ["i", "depth", "values"], ["y"])],
@@ -252,6 +269,42 @@ def run_refusals(library, check):
     loaded.free()
 
 
+def run_empty_refusals(library, check):
+    """Nothing has no greatest element, and no range has a step of 0; the next run is right."""
+    steps = COUNT + [scalar("four", 4), node("Range", ["s0", "four", "k"], ["y"])]
+    for label, nodes, expected in (("ArgMax", CASES["ArgMax of a part"], None), ("Range", steps, [0, 2])):
+        loaded = library.load(model(nodes).SerializeToString())
+        binding = loaded.bind()
+        for above in (2, 0, 2):
+            given = rows(np.random.default_rng(3), 8, above)
+            expected = expected or [np.argmax(given[given > 0])]
+            try:
+                y = binding.run({"x": given})["y"]
+                check(f"{label} of {above}", above and np.ravel(y).tolist() == expected, f"{y}")
+            except Refused as e:
+                check(f"{label} of {above}", not above and e.status == "ERR_SHAPE", f"{e}")
+        binding.free()
+        loaded.free()
+
+
+def run_sums_of_integers(library, check):
+    """A sum over an input of integers is a size that a run computes, however long the input is."""
+    nodes = [constant("all", 0), node("ReduceSum", ["mask", "all"], ["count"], keepdims=1),
+             node("Slice", ["x", "all", "count"], ["y"])]
+    graph = helper.make_graph(nodes, "mask", [helper.make_tensor_value_info("x", F32, ["n"]),
+                                              helper.make_tensor_value_info("mask", I64, ["n"])],
+                              [helper.make_empty_tensor_value_info("y")])
+    loaded = library.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)],
+                                            ir_version=9).SerializeToString())
+    binding, rng = loaded.bind(), np.random.default_rng(5)
+    for n in (8, 300, 3000):
+        mask, x = rng.integers(0, 2, n), rng.normal(size=n).astype(np.float32)
+        y = binding.run({"x": x, "mask": mask})["y"]
+        check(f"a mask of {n}", np.array_equal(y, x[:mask.sum()]), f"{y.shape}, not {mask.sum()}")
+    binding.free()
+    loaded.free()
+
+
 def run_explanation(build, check):
     """A step whose sizes are computed reads the step that computes them."""
     with tempfile.TemporaryDirectory() as folder:
@@ -283,10 +336,12 @@ def main():
     run_cases(library, check)
     run_empty(library, check)
     run_refusals(library, check)
+    run_empty_refusals(library, check)
+    run_sums_of_integers(library, check)
     run_explanation(sys.argv[1], check)
     run_check(sys.argv[1], check)
     check("tn_close", library.close() == 0)
-    return check.end(190)
+    return check.end(220)
 
 
 if __name__ == "__main__":

@@ -236,7 +236,7 @@ const node *onnx_condition(onnx_call *c, size_t input) {
   value v = bool_as_number(c, input);
   const node *const *e = computed_tensor_elements(c->m, v, 0, one, &n);
   if (e && n == 1) return e[0];
-  if (!shape_tensor_is_of_loop(c->m, v.node)) refuse_late_bool(c, input);
+  if (!build_depends_on_loop(&c->m->b, v.node)) refuse_late_bool(c, input);
   return NULL;
 }
 

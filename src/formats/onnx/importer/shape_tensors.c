@@ -8,7 +8,6 @@
 
 #include "formats/onnx/importer/unroll_ops.h"
 #include "ir/core/binder.h"
-#include "ir/core/tensor_loop.h"
 #include "ir/core/var_names.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
@@ -19,6 +18,7 @@
 #include "rules/rule_sets.h"
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/expressions.h"
+#include "tensor/ops/operators.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -282,6 +282,14 @@ static bool computes_floats(const node *x) {
   return has_floats && x->op != OP_CAST && !op_is_movement(x->op);
 }
 
+/** True for a sum or a scan of any number of elements, as of a mask: they are data too. */
+static bool reduces_open_axis(const node *x) {
+  bool is_open = false;
+  if (x->op != OP_REDUCE && x->op != OP_SCAN) return false;
+  for (size_t i = 0; i < x->src[0]->rank; i++) is_open |= !node_is_const(x->src[0]->dims[i]);
+  return is_open;
+}
+
 static const char *name_of_input(const import *m, const node *n) {
   for (size_t i = 0; i < m->inputs.n; i++)
     if (m->inputs.at[i].node == n) return m->inputs.at[i].port->name;
@@ -297,17 +305,13 @@ static bool add_deciding_inputs(import *m, const node *n) {
     const node *x = order.at[i];
     const char *input = x->op == OP_BUFFER ? name_of_input(m, x) : NULL;
     uses_data |= x->op == OP_CUSTOM || x->op == OP_CARRY || x->op == OP_RESULT ||
-                 computes_floats(x) || (input && (m->is_body || !may_be_given(x)));
+                 computes_floats(x) || reduces_open_axis(x) ||
+                 (input && (m->is_body || !may_be_given(x)));
     if (input) vec_push(m->b.arena, &m->deciding, input);
     has_inputs |= input != NULL;
   }
   m->uses_data |= uses_data;
   return has_inputs && !uses_data;
-}
-
-bool shape_tensor_is_of_loop(import *m, const node *n) {
-  node_list order = topo_sort(m->b.arena, &n, 1, NULL, NULL);
-  return loop_find_unbound(m->b.arena, order.at, order.n)[order.n - 1];
 }
 
 /** Makes ITEMs of the unknown elements of a query. */
@@ -333,7 +337,7 @@ static const node *const *query_elements(import *m, value v, bool as_constant, i
   *n = q.n;
   if (q.is_known) return q.elements;
   bool is_given = add_deciding_inputs(m, v.node);
-  if (!most || is_given || !q.is_counted || shape_tensor_is_of_loop(m, v.node)) return NULL;
+  if (!most || is_given || !q.is_counted || build_depends_on_loop(&m->b, v.node)) return NULL;
   compute_elements(&q, min, most);
   return q.elements;
 }

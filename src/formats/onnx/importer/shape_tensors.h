@@ -9,9 +9,6 @@
    arena; NULL if they depend on data, or are more than a shape has. */
 const node *const *shape_tensor_elements(import *m, value v, size_t *n);
 
-/** True if the body of a loop that is being imported computes a value. */
-bool shape_tensor_is_of_loop(import *m, const node *n);
-
 /** As shape_tensor_elements, but elements that depend on data become ITEMs, sizes that a run
    computes, from `min` to `most`; NULL also if a run can give the value to another import, or a
    loop computes it. */

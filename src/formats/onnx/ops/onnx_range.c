@@ -64,13 +64,15 @@ static const node *count_steps(onnx_call *c, const node *distance, const node *s
   return ix_max(g, ix_scale(g, negative, -1), ix_const(g, 0));
 }
 
-/** ⌈(limit − start) / step⌉ of integers; more than a size can be if the distance overflows. */
+/** ⌈(limit − start) / step⌉ of integers; more than a size can be if the distance overflows, or the
+    step is 0. */
 static value count_integers_by_run(builder *b, const value x[]) {
   value back = build_sub(b, x[START], x[LIMIT]), zero = build_int(b, 0);
   value is_falling = build_gt(b, x[START], x[LIMIT]);
   value overflows = build_ne(b, is_falling, build_gt(b, back, zero));
+  value is_endless = build_bitwise_or(b, overflows, build_eq(b, x[STEP], zero));
   value count = build_neg(b, build_floordiv(b, back, x[STEP]));
-  return build_where(b, overflows, build_int(b, INT64_MAX), count);
+  return build_where(b, is_endless, build_int(b, INT64_MAX), count);
 }
 
 /** The number of elements as a run computes it, at least 0. */

@@ -2,6 +2,7 @@
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/operators.h"
+#include "tensor/ops/reduction.h"
 
 typedef value (*arg_builder)(builder *b, value x, int64_t axis, bool keepdims);
 
@@ -12,8 +13,9 @@ static void build_arg_extreme(onnx_call *c, arg_builder build) {
   size_t axis = onnx_normalise_axis(c, onnx_int_attribute(c, "axis", 0), x.node->rank);
   bool keepdims = onnx_int_attribute(c, "keepdims", 1) != 0,
        last = onnx_int_attribute(c, "select_last_index", 0) != 0;
+  axis_list l = axes_from(axis, axis + 1);
+  x = value_of(axes_not_empty(b, value_typed(b, x).node, &l));
   const node *size = x.node->dims[axis];
-  if (size->hi < 1) onnx_fail(c, TN_ERR_SHAPE, "axis %zu must not be empty", axis);
   if (last) x = build_flip(b, x, (tn_axes){.count = 1, .axis = {(int32_t)axis}});
   value index = build(b, x, (int64_t)axis, keepdims);
   value end = value_of(ir_cast(b->ir, ix_add_const(b->ir, size, -1), DT_I64));
