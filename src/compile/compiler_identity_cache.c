@@ -64,12 +64,21 @@ static const char *read_identity(const compiler_identity_request *q, const cache
 
 static void add_text(void *user, str *to) { str_add_bytes(to, user, strlen(user)); }
 
+/** Raises for a compiler's key with a NUL: identities end at one, and would be equal. */
+static void check_key(const compiler_identity_request *q) {
+  const device_target *t = q->target;
+  if (strlen(output_text(q->output)) == q->output->n) return;
+  diag_raise(q->arena->diag, TN_ERR_DEVICE, "compiler %s of backend %s wrote a key with a NUL",
+             t->compiler->name, t->device->backend->name);
+}
+
 /** Asks the compiler itself, and keeps its answer on disk. */
 static const char *ask_compiler(const compiler_identity_request *q, void *compiler) {
   const device_target *t = q->target;
   diag *d = q->arena->diag;
   diag_clear(d);
   require_ok(q, t->compiler->key(compiler, &t->caps, q->output, &d->failure));
+  check_key(q);
   const char *answer = arena_printf(q->arena, "%s", output_text(q->output));
   q->output->n = 0;
   cache_key key;

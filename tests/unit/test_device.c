@@ -1259,6 +1259,34 @@ static void empty_sources_and_code_are_told(void **state) {
   }
 }
 
+static tn_status key_of_two_texts(void *compiler, const tn_capabilities *caps, tn_output *key,
+                                  tn_failure *f) {
+  (void)compiler, (void)caps, (void)f;
+  tn_output_add(key, "ref\0of a model", 15);
+  return TN_OK;
+}
+
+/** A key is a text: what follows a NUL would tell no compilers apart. */
+static void keys_hold_no_nul(void **state) {
+  fixture *f = *state;
+  static tn_compiler compiler;
+  static tn_pair pair;
+  static tn_backend b;
+  tn_program *p;
+  tn_failure why = {TN_OK, ""};
+  compiler = *ref_backend.pairs[0].compiler;
+  compiler.key = key_of_two_texts;
+  pair = (tn_pair){ref_backend.pairs[0].renderer, &compiler, NULL};
+  b = ref_backend;
+  b.name = "CUT";
+  b.pairs = &pair, b.n_pairs = 1;
+  ok(f, registry_add_backend(f->registry, &b, &f->diag));
+  tn_node node = sample_program(f->ir, "CUT", "k", 1);
+  assert_int_equal(tn_program_compile(device(f, "CUT"), f->ir, &node, 1, &p, &why), TN_ERR_DEVICE);
+  assert_non_null(strstr(why.text, "compiler ref of backend CUT wrote a key with a NUL"));
+  assert_null(p);
+}
+
 static tn_status quiet_execute(void *v, const tn_work *work, tn_failure *f) {
   (void)v, (void)f;
   return work->kind == TN_WORK_EXEC ? TN_ERR_UNSUPPORTED : TN_OK;
@@ -1438,6 +1466,7 @@ int main(void) {
                                      TEST(compiling_keeps_failures),
                                      TEST(the_cache_is_bounded),
                                      TEST(empty_sources_and_code_are_told),
+                                     TEST(keys_hold_no_nul),
                                      TEST(unexplained_failures_have_a_text),
                                      TEST(failures_leave_nothing),
                                      TEST(only_programs_are_compiled),

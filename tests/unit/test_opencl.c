@@ -95,14 +95,14 @@ static const char turn[] = "%n = const i64 8\n"
 
 enum { TURNED = 24 };
 
-static tn_program *compile_turn(void) {
+static tn_program *compile_turn(tn_device *device) {
   tn_ir *ir;
   tn_failure f;
   tn_program *p;
   assert_int_equal(tn_ir_open(NULL, &ir), TN_OK);
   tn_node node = tn_ir_parse(ir, turn, sizeof turn - 1);
   if (!node) fail_msg("%s", tn_ir_message(ir));
-  if (tn_program_compile(k.device, ir, &node, 1, &p, &f)) fail_msg("%s", f.text);
+  if (tn_program_compile(device, ir, &node, 1, &p, &f)) fail_msg("%s", f.text);
   tn_ir_close(ir);
   return p;
 }
@@ -121,24 +121,37 @@ static void check_turn(tn_program *p, tn_span to, tn_span from, const float x[])
   for (int i = 0; i < TURNED; i++) assert_float_equal(y[i], -x[i], 0);
 }
 
-static tn_span open_span(tn_buffer **buffer) {
+static tn_span open_span(tn_device *device, tn_buffer **buffer) {
   tn_span span;
-  ok(buffer_open(k.device, TURNED * sizeof(float), buffer, &k.diag));
+  ok(buffer_open(device, TURNED * sizeof(float), buffer, &k.diag));
   ok(buffer_span(*buffer, &span, &k.diag));
   return span;
 }
 
-static void groups_meet_at_barriers(void **state) {
-  (void)state;
+static void run_turn(tn_device *device) {
   float x[TURNED];
   tn_buffer *buffers[2];
-  tn_program *p = compile_turn();
-  tn_span to = open_span(&buffers[0]), from = open_span(&buffers[1]);
+  tn_program *p = compile_turn(device);
+  tn_span to = open_span(device, &buffers[0]), from = open_span(device, &buffers[1]);
   fill_numbers(x, 3);
   ok(span_write(&from, DT_F32, DT_F32, x, TURNED, &k.diag));
   check_turn(p, to, from, x);
   for (int i = 0; i < 2; i++) buffer_release(buffers[i]);
   tn_program_free(p);
+}
+
+static void groups_meet_at_barriers(void **state) {
+  (void)state;
+  run_turn(k.device);
+}
+
+/** Two devices of one driver that are equal but for their names have code of their own. */
+static void code_is_a_devices_own(void **state) {
+  (void)state;
+  tn_device *other;
+  if (registry_open_device(k.registry, "OPENCL:1", &other, &k.diag)) skip();
+  run_turn(k.device);
+  run_turn(other);
 }
 
 /** A driver for the processor reads the caller's memory, at any alignment, as it is at the time. */
@@ -152,8 +165,8 @@ static void memory_of_the_host_is_used_in_place(void **state) {
       buffer_import(k.device, x, sizeof data - sizeof *data, NULL, NULL, &imported, &k.diag);
   assert_int_equal(s, v->facts.type & CL_DEVICE_TYPE_CPU ? TN_OK : TN_ERR_UNSUPPORTED);
   if (s) return;
-  tn_program *p = compile_turn();
-  tn_span to = open_span(&result);
+  tn_program *p = compile_turn(k.device);
+  tn_span to = open_span(k.device, &result);
   ok(buffer_span(imported, &from, &k.diag));
   for (int first = 3; first < 5; first++) {
     fill_numbers(x, first);
@@ -335,6 +348,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(libraries_that_are_missing),
       cmocka_unit_test(groups_meet_at_barriers),
+      cmocka_unit_test(code_is_a_devices_own),
       cmocka_unit_test(memory_of_the_host_is_used_in_place),
       cmocka_unit_test(own_divisions_are_correctly_rounded),
       cmocka_unit_test(refused_sources_show_the_drivers_log),
@@ -345,6 +359,8 @@ int main(void) {
       cmocka_unit_test(marks_are_waited_for_and_timed),
       cmocka_unit_test(notifications_are_tried),
   };
+  setenv("POCL_DEVICES", "pthread basic", 0); /* PoCL: two devices of different names */
+  setenv("POCL_MAX_PTHREAD_COUNT", "1", 0);   /* and of as many cores */
   if (!driver_kernels_open(&k, &opencl_backend)) {
     printf("SKIPPED: no OpenCL device (on Debian: apt install pocl-opencl-icd "
            "ocl-icd-libopencl1): %s\n",

@@ -178,8 +178,8 @@ typedef struct tn_compiler {
   tn_status (*open)(void *device, const tn_host *host, const char *name, void **compiler,
                     tn_failure *failure);
   void (*close)(void *compiler); /**< optional; default: nothing to close */
-  /** Writes a text that identifies the compiler: name, version and the flags for `caps`; for
-      `lasting` code also everything else in the backend that affects it. */
+  /** Writes a text without NULs that identifies the compiler: name, version and the flags for
+      `caps`; for `lasting` code also everything else in the backend that affects it. */
   tn_status (*key)(void *compiler, const tn_capabilities *caps, tn_output *key,
                    tn_failure *failure);
   /** Writes the code of `n` programs with distinct entries, as one piece, not empty. May read

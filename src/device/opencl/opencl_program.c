@@ -147,8 +147,10 @@ static tn_status compiler_key(void *compiler, const tn_capabilities *caps, tn_ou
   const opencl_facts *k = &((const opencl_device *)compiler)->facts;
   const char *const texts[] = {k->platform_name, k->name, k->driver,
                                options_of(asks_rounded(caps))};
-  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-    tn_output_add(key, texts[i], strlen(texts[i]) + 1);
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    if (i) tn_output_add(key, "\n", 1);
+    tn_output_add(key, texts[i], strlen(texts[i]));
+  }
   return TN_OK;
 }
 
