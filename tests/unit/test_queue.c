@@ -515,6 +515,82 @@ static void submitting_waits_for_room_alone(void **state) {
   }
 }
 
+/** A function that a queue calls, and how the queue answers it. */
+typedef struct own_call {
+  tn_queue *queue;
+  tn_commands *list;
+  tn_signal *done;
+  int submitted;
+  tn_failure finish, full;
+} own_call;
+
+static tn_status use_own_queue(void *user, tn_failure *f) {
+  own_call *c = user;
+  (void)f;
+  tn_queue_finish(c->queue, 20 * (int64_t)MS, &c->finish);
+  for (; c->submitted < LISTS; c->submitted++)
+    if (tn_queue_replay(c->queue, c->list, &c->full)) break;
+  for (int i = 0; i < 20; i++, usleep(1000)) /* others wait for room meanwhile */
+    if (tn_queue_replay(c->queue, c->list, NULL) != TN_ERR_BUSY) break;
+  tn_signal_set(c->done, 1);
+  return TN_OK;
+}
+
+static void check_own_call(const own_call *c, bool is_crowded) {
+  assert_int_equal(c->finish.status, TN_ERR_BUSY);
+  assert_non_null(strstr(c->finish.text, "before the function that it calls returns"));
+  assert_in_range(c->submitted, is_crowded ? 0 : 1, LISTS - 1);
+  assert_int_equal(c->full.status, TN_ERR_BUSY);
+  assert_non_null(strstr(c->full.text, "is full, and the function that it calls cannot wait"));
+}
+
+/** A function that a queue calls may submit to it while there is room, and never hangs. */
+static void calls_never_wait_for_their_queue(void **state) {
+  fixture *f = *state;
+  for (int way = 0; way < 6; way++) { /* two devices; run by a caller; with another submitter */
+    int d = way % 2;
+    bool is_inline = way / 2 == 1, is_crowded = way / 2 == 2;
+    tn_queue *q = new_queue(f, d, TN_QUEUE_COMPUTE);
+    own_call c = {.queue = q, .done = new_signal(f, d)};
+    flood w = {.queue = q, .done = new_signal(f, d)};
+    tn_signal *go = new_signal(f, d);
+    tn_commands *first;
+    pthread_t t;
+    tn_queue_memory_barrier(q);
+    fine(f, tn_queue_record(q, &c.list, &f->failure));
+    if (is_crowded) tn_queue_wait(q, go, 1);
+    tn_queue_call(q, use_own_queue, &c);
+    fine(f, tn_queue_record(q, &first, &f->failure));
+    fine(f, (is_inline ? tn_queue_run : tn_queue_replay)(q, first, &f->failure));
+    if (is_crowded) {
+      pthread_create(&t, NULL, submit_many, &w);
+      while (atomic_load(&w.submitted) < 3) usleep(1000);
+      tn_signal_set(go, 1);
+    }
+    fine(f, tn_signal_wait(c.done, 1, 20000 * (int64_t)MS, &f->failure));
+    if (is_crowded) pthread_join(t, NULL);
+    fine(f, tn_queue_finish(q, -1, &f->failure));
+    check_own_call(&c, is_crowded);
+    tn_commands_free(first);
+    tn_commands_free(c.list);
+    tn_queue_free(q);
+    tn_signal_free(c.done);
+    tn_signal_free(w.done);
+    tn_signal_free(go);
+  }
+}
+
+static void kinds_that_are_none(void **state) {
+  fixture *f = *state;
+  for (int d = 0; d < 2; d++) {
+    tn_queue *q;
+    assert_int_equal(tn_queue_open(f->device[d], (tn_queue_kind)7, &q, &f->failure),
+                     TN_ERR_ARGUMENT);
+    assert_string_equal(f->failure.text, "there is no kind 7 of queues");
+    assert_null(q);
+  }
+}
+
 /* Failures. */
 
 static void signals_tell_failures(void **state) {
@@ -1174,6 +1250,8 @@ int main(void) {
                                      TEST(devices_work_together),
                                      TEST(queues_wait_for_each_other),
                                      TEST(submitting_waits_for_room_alone),
+                                     TEST(calls_never_wait_for_their_queue),
+                                     TEST(kinds_that_are_none),
                                      TEST(signals_tell_failures),
                                      TEST(submitting_tells_other_failures),
                                      TEST(failures_spread_over_waits),

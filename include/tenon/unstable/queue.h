@@ -182,12 +182,14 @@ typedef enum tn_queue_kind {
 /** A command builder and the device's queue behind it. */
 typedef struct tn_queue tn_queue;
 
-/** Opens a queue. TN_ERR_UNSUPPORTED where the device has none of this kind. */
+/** Opens a queue. TN_ERR_UNSUPPORTED where the device has none of this kind, TN_ERR_ARGUMENT for a
+    kind that is none. */
 TN_API tn_status tn_queue_open(tn_device *device, tn_queue_kind kind, tn_queue **queue,
                                tn_failure *failure);
 
 /** Cancels waits and lists that have not begun (their signals fail with TN_ERR_CANCELLED), waits
-    for the device to finish, and frees the queue. NULL is allowed. */
+    for the device to finish, and frees the queue. Must not be called by a function that this queue
+    calls (tn_queue_call). NULL is allowed. */
 TN_API void tn_queue_free(tn_queue *queue);
 
 /* Functions that record a command; one thread at a time. Their failures are returned by
@@ -212,7 +214,9 @@ TN_API void tn_queue_copy(tn_queue *queue, const tn_span *to, const tn_span *fro
 /** Records setting all bytes of a span, of the queue's device, to `byte`. */
 TN_API void tn_queue_fill(tn_queue *queue, const tn_span *to, uint8_t byte);
 
-/** Records a call of a host function on one of the library's threads; it may block. */
+/** Records a call of a host function on one of the library's threads, or on the one that
+    tn_queue_run was called on; it may block, but not for this queue, which goes on when it returns:
+    in it, tn_queue_finish, and a submission to this queue while it is full, is TN_ERR_BUSY. */
 TN_API void tn_queue_call(tn_queue *queue, tn_status (*call)(void *user, tn_failure *failure),
                           void *user);
 

@@ -176,7 +176,10 @@ tn_status tn_queue_open(tn_device *v, tn_queue_kind kind, tn_queue **queue, tn_f
   clear_diag(&d);
   if (!queue) return fail_absent(f, "output pointer for the queue");
   *queue = NULL;
-  return v ? report_status(f, queue_open(v, kind, queue, &d), &d) : fail_absent(f, "device");
+  if (!v) return fail_absent(f, "device");
+  if (kind != TN_QUEUE_COMPUTE && kind != TN_QUEUE_COPY)
+    return tn_fail(f, TN_ERR_ARGUMENT, "there is no kind %d of queues", (int)kind);
+  return report_status(f, queue_open(v, kind, queue, &d), &d);
 }
 
 void tn_queue_free(tn_queue *q) { queue_close(q); }

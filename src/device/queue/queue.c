@@ -321,13 +321,54 @@ static tn_status start_thread(tn_queue *q, diag *d) {
   return status;
 }
 
-/** A submission for the next list, once there is room in the ring. Under `submitting`. */
+/** Under the lock. */
+static bool is_full(const tn_queue *q) {
+  return atomic_load(&q->n_submitted) - q->n_done == QUEUE_RING;
+}
+
+/** True on the thread that runs the queue's lists and calls their functions. Under the lock. */
+static bool is_own_thread(const tn_queue *q) {
+  thread self = pthread_self();
+  return (q->is_started && pthread_equal(q->thread, self)) ||
+         (q->n_inline && pthread_equal(q->caller, self));
+}
+
+/** Waits until there is room in the ring, except on the thread that alone makes it. Under the
+    lock. */
+static tn_status await_room(tn_queue *q, diag *d) {
+  tn_status status = report_failure(q, d);
+  if (status) return status;
+  if (is_own_thread(q))
+    return diag_set(d, TN_ERR_BUSY,
+                    "the queue of device %s is full, and the function that it calls cannot wait "
+                    "for room: its submission is refused",
+                    q->device->name);
+  while (is_full(q)) condition_wait(&q->progress, &q->lock);
+  return TN_OK;
+}
+
+/** Takes the lock `submitting` once there is room in the ring. Nobody waits for room with the lock,
+    so that a function that the queue calls never waits for it long. */
+static tn_status begin_submitting(tn_queue *q, diag *d) {
+  for (;;) {
+    tn_status status = TN_OK;
+    mutex_lock(&q->submitting);
+    mutex_lock(&q->lock);
+    bool has_room = !is_full(q);
+    if (!has_room) {
+      mutex_unlock(&q->submitting);
+      status = await_room(q, d);
+    }
+    mutex_unlock(&q->lock);
+    if (has_room || status) return status;
+  }
+}
+
+/** A submission for the next list, for which the ring has room. Under `submitting`. */
 static tn_status take_submission(tn_queue *q, submission **s, diag *d) {
   mutex_lock(&q->lock);
   tn_status status = report_failure(q, d);
   if (!status) status = start_thread(q, d);
-  while (!status && atomic_load(&q->n_submitted) - q->n_done == QUEUE_RING)
-    condition_wait(&q->progress, &q->lock);
   *s = status ? NULL : q->unused;
   if (*s) q->unused = (*s)->next;
   mutex_unlock(&q->lock);
@@ -374,7 +415,7 @@ static tn_status submit_list(tn_queue *q, tn_commands *c, diag *d) {
 tn_status queue_submit(tn_queue *q, tn_commands *c, diag *d) {
   tn_status status = check_list(q, c, d);
   if (status) return status;
-  mutex_lock(&q->submitting);
+  if ((status = begin_submitting(q, d))) return status;
   status = submit_list(q, c, d);
   mutex_unlock(&q->submitting);
   return status;
@@ -391,6 +432,7 @@ static tn_status begin_inline(tn_queue *q, uint64_t *number, diag *d) {
     *number = q->n_done + 1;
     atomic_store(&q->n_submitted, *number);
     q->n_inline++;
+    q->caller = pthread_self();
   }
   mutex_unlock(&q->lock);
   return status;
@@ -414,7 +456,7 @@ tn_status queue_run_inline(tn_queue *q, tn_commands *c, diag *d) {
   uint64_t number;
   tn_status status = check_list(q, c, d);
   if (status) return status;
-  mutex_lock(&q->submitting);
+  if ((status = begin_submitting(q, d))) return status;
   status = begin_inline(q, &number, d);
   if (!status && !number) status = submit_list(q, c, d);
   mutex_unlock(&q->submitting);
@@ -443,15 +485,24 @@ static tn_status fail_unfinished(const tn_queue *q, int64_t timeout_ns, diag *d)
                   signal_get(w->signal), w->value);
 }
 
+/** Refuses a wait that would be for itself. */
+static tn_status fail_own_thread(const tn_queue *q, diag *d) {
+  return diag_set(d, TN_ERR_BUSY,
+                  "the queue of device %s is not finished before the function that it calls "
+                  "returns, which cannot wait for that",
+                  q->device->name);
+}
+
 tn_status queue_finish(tn_queue *q, int64_t timeout_ns, diag *d) {
   int64_t now = clock_now_ns();
   int64_t deadline = timeout_ns < 0 || timeout_ns > INT64_MAX - now ? -1 : now + timeout_ns;
   bool in_time = true;
   mutex_lock(&q->lock);
+  tn_status status = is_own_thread(q) ? fail_own_thread(q, d) : TN_OK;
   uint64_t last = atomic_load(&q->n_submitted);
-  while (q->n_done < last && in_time)
+  while (!status && q->n_done < last && in_time)
     in_time = condition_wait_until(&q->progress, &q->lock, deadline);
-  tn_status status = report_failure(q, d);
+  if (!status) status = report_failure(q, d);
   if (!status && q->n_done < last) status = fail_unfinished(q, timeout_ns, d);
   mutex_unlock(&q->lock);
   return status;

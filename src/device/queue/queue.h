@@ -1,7 +1,7 @@
 /* Command queues: lists of commands are submitted to a device and run in order, by a stream of its
    backend (hand_over.c) or on the library's threads (run_list.c). The first failure skips what was
    submitted after it and is reported once, as unstable/queue.h says. Any thread may call the
-   functions. */
+   functions; what a queue calls itself cannot wait for the queue, and is told so by TN_ERR_BUSY. */
 #ifndef TENON_DEVICE_QUEUE_QUEUE_H
 #define TENON_DEVICE_QUEUE_QUEUE_H
 

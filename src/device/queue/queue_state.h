@@ -51,6 +51,7 @@ struct tn_queue {
   submission *ring[QUEUE_RING];
   submission *unused;
   thread thread;
+  thread caller;   /* that runs a list, where n_inline is not 0 */
   bool has_points; /* somebody knows points of the timeline, which rises from now on */
   bool is_started; /* the thread */
   bool is_running; /* a list, on the thread or on a caller's */
