@@ -200,8 +200,8 @@ typedef struct tn_open_desc {
       NULL: those that contexts share */
   tn_kernel_cache *kernel_cache;
   /** most bytes of memory that the context allocates, tensors and the graphs of compilations
-      included; beyond them calls fail with TN_ERR_MEMORY. It then has devices of its own. 0: no
-      limit */
+      included, the memory of devices that have their own too; beyond them calls fail with
+      TN_ERR_MEMORY. It then has devices of its own. 0: no limit */
   uint64_t memory_limit;
   /** most seconds that loading a model, or compiling a plan or a variant of it, may take: past
       them it fails with TN_ERR_TIMEOUT, which names the kernel or node at hand. One call of a C

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 typedef struct memory_limit {
   mem inner;
@@ -16,5 +17,13 @@ typedef struct memory_limit {
 /** The allocator `inner` with a limit; `used` bytes of it are in use already. `l` must outlive all
     requests, but it may be part of the last block that is released. */
 mem memory_limit_begin(memory_limit *l, mem inner, uint64_t most, uint64_t used);
+
+/** True if an allocator has a limit. */
+bool memory_limit_is_set(const mem *m);
+
+/** Counts bytes that something else gives against the limit of an allocator, if it has one, until
+    memory_limit_uncount; false, and nothing is counted, if they exceed it. */
+bool memory_limit_count(const mem *m, uint64_t bytes);
+void memory_limit_uncount(const mem *m, uint64_t bytes);
 
 #endif

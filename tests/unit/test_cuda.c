@@ -13,6 +13,7 @@
 #include "device/memory/span.h"
 #include "support/driver_kernels.h"
 #include "support/driver_marks.h"
+#include "support/driver_memory.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -204,6 +205,11 @@ static void too_much_memory_is_refused(void **state) {
   assert_int_equal(buffer_span(b, &span, &k.diag), TN_ERR_MEMORY);
   contains(k.diag.text, "CUDA:0 (stand-in 0): cuMemAlloc fails with CUDA_ERROR_OUT_OF_MEMORY");
   buffer_release(b);
+}
+
+static void a_limit_counts_the_devices_memory(void **state) {
+  (void)state;
+  driver_memory_check(&cuda_backend);
 }
 
 /** Fails at each call that can fail, and goes on when it does not any more. */
@@ -495,6 +501,7 @@ int main(void) {
       cmocka_unit_test(launches_that_are_refused_are_failures),
       cmocka_unit_test(launches_beyond_what_a_launch_can_state_are_refused),
       cmocka_unit_test(too_much_memory_is_refused),
+      cmocka_unit_test(a_limit_counts_the_devices_memory),
       cmocka_unit_test(failures_of_each_call_are_told),
       cmocka_unit_test(graphs_run_and_change),
       cmocka_unit_test(failures_of_graphs_are_told),

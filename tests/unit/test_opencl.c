@@ -13,6 +13,7 @@
 #include "device/opencl/opencl_device.h"
 #include "support/driver_kernels.h"
 #include "support/driver_marks.h"
+#include "support/driver_memory.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -296,6 +297,11 @@ static void too_much_memory_is_refused(void **state) {
   buffer_release(b);
 }
 
+static void a_limit_counts_the_devices_memory(void **state) {
+  (void)state;
+  driver_memory_check(&opencl_backend);
+}
+
 static void devices_that_are_not_there(void **state) {
   (void)state;
   tn_device *v;
@@ -355,6 +361,7 @@ int main(void) {
       cmocka_unit_test(damaged_code_does_not_load),
       cmocka_unit_test(launches_that_the_driver_refuses_are_failures),
       cmocka_unit_test(too_much_memory_is_refused),
+      cmocka_unit_test(a_limit_counts_the_devices_memory),
       cmocka_unit_test(devices_that_are_not_there),
       cmocka_unit_test(marks_are_waited_for_and_timed),
       cmocka_unit_test(notifications_are_tried),

@@ -375,7 +375,9 @@ struct tn_backend {
   void (*close)(void *device);
 
   /** Allocates `bytes` > 0 uninitialised bytes, aligned for every type and vector. STAGING is asked
-      for only where `host` does not give the address of the device's other memory. */
+      for only where `host` does not give the address of the device's other memory; the library then
+      counts both against `memory_limit` of tn_open_desc, whether they are of tn_host's allocator,
+      which counts itself, or not. */
   tn_status (*alloc)(void *device, uint64_t bytes, tn_memory_use use, void **memory,
                      tn_failure *failure);
   void (*free)(void *device, void *memory, uint64_t bytes);

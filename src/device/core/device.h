@@ -24,6 +24,7 @@ typedef struct immediate_stream {
   void *memory[2];    /* two pieces, by turns */
   char *at[2];        /* their addresses */
   uint64_t bytes;     /* of each; 0: not allocated */
+  uint64_t counted;   /* bytes of both, against the limit of the host's allocator */
 } immediate_stream;
 
 /** A queue of a device, as the device's memory sees it. */

@@ -3,6 +3,8 @@
    the lock. */
 #include "device/memory/caching_allocator.h"
 
+#include "base/memory_limit.h"
+
 enum { SMALLEST = 64 };
 
 /* How long a caller without memory waits for blocks that queues still use. */
@@ -64,6 +66,7 @@ static void free_block(caching_allocator *b, block *k) {
   timeline_points_clear(&k->uses, b->mem);
   b->freed++;
   b->backend->free(b->device, k->memory, k->bytes);
+  memory_limit_uncount(b->mem, k->counted);
   mem_free(b->mem, k, sizeof *k);
 }
 
@@ -115,16 +118,43 @@ static void await_cached(caching_allocator *b) {
   }
 }
 
-static tn_status alloc_memory(caching_allocator *b, uint64_t bytes, void **memory, diag *d) {
+enum { ADDRESSED = 1, NOT_ADDRESSED = 2 };
+
+bool caching_allocator_is_addressed(caching_allocator *b) {
+  tn_failure unread;
+  void *memory;
+  int known = atomic_load(&b->addressed);
+  if (known) return known == ADDRESSED;
+  if (b->backend->alloc(b->device, SMALLEST, TN_MEMORY_DEVICE, &memory, &unread)) return false;
+  bool is_addressed = b->backend->host(b->device, memory) != NULL;
+  b->backend->free(b->device, memory, SMALLEST);
+  atomic_store(&b->addressed, is_addressed ? ADDRESSED : NOT_ADDRESSED);
+  return is_addressed;
+}
+
+/** Bytes of a block that no allocator of the host's counts. */
+static uint64_t uncounted_bytes(caching_allocator *b, uint64_t bytes) {
+  return memory_limit_is_set(b->mem) && !caching_allocator_is_addressed(b) ? bytes : 0;
+}
+
+static tn_status alloc_once(caching_allocator *b, block *k, diag *d) {
+  char text[MEM_TEXT_BYTES];
+  k->counted = uncounted_bytes(b, k->bytes);
+  if (!memory_limit_count(b->mem, k->counted))
+    return diag_set(d, TN_ERR_MEMORY, "%s", mem_exhausted_text(k->bytes, text));
   diag_clear(d);
-  tn_status status = b->backend->alloc(b->device, bytes, TN_MEMORY_DEVICE, memory, &d->failure);
-  if (status == TN_ERR_MEMORY && caching_allocator_cached_bytes(b)) {
-    await_cached(b);
-    caching_allocator_trim(b, 0);
-    diag_clear(d);
-    status = b->backend->alloc(b->device, bytes, TN_MEMORY_DEVICE, memory, &d->failure);
-  }
+  tn_status status =
+      b->backend->alloc(b->device, k->bytes, TN_MEMORY_DEVICE, &k->memory, &d->failure);
+  if (status) memory_limit_uncount(b->mem, k->counted);
   return diag_complete(d, status);
+}
+
+static tn_status alloc_memory(caching_allocator *b, block *k, diag *d) {
+  tn_status status = alloc_once(b, k, d);
+  if (status != TN_ERR_MEMORY || !caching_allocator_cached_bytes(b)) return status;
+  await_cached(b);
+  caching_allocator_trim(b, 0);
+  return alloc_once(b, k, d);
 }
 
 tn_status caching_allocator_alloc(caching_allocator *b, uint64_t bytes, const tn_signal *timeline,
@@ -139,7 +169,7 @@ tn_status caching_allocator_alloc(caching_allocator *b, uint64_t bytes, const tn
   if (!k) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   k->bytes = size.bytes;
   k->size_class = size.size_class;
-  tn_status status = alloc_memory(b, size.bytes, &k->memory, d);
+  tn_status status = alloc_memory(b, k, d);
   if (status) {
     mem_free(b->mem, k, sizeof *k);
     return status;

@@ -1,7 +1,8 @@
 /* A caching allocator for a device's memory. Released blocks are cached by size class and reused,
    the most recently used first; beyond a budget of bytes the least recently used ones are freed.
    A block may be released while queues still use it: it keeps the points of their timelines at
-   which they do not. Any thread may call it. */
+   which they do not. A limit on the host's memory is one on the memory of devices that have
+   their own, too. Any thread may call it. */
 #ifndef TENON_DEVICE_MEMORY_CACHING_ALLOCATOR_H
 #define TENON_DEVICE_MEMORY_CACHING_ALLOCATOR_H
 
@@ -17,6 +18,7 @@ enum { ALLOCATOR_LIST_ALL, ALLOCATOR_LIST_SIZE_CLASS, ALLOCATOR_LISTS };
 typedef struct block {
   void *memory;
   uint64_t bytes;
+  uint64_t counted; /* bytes, against the limit of the host's allocator */
   size_t size_class;
   timeline_points uses; /* of a cached block: when it is done */
   struct block *newer[ALLOCATOR_LISTS], *older[ALLOCATOR_LISTS];
@@ -36,6 +38,7 @@ struct caching_allocator {
   block_list all, of_size[ALLOCATOR_SIZE_CLASSES]; /* cached blocks */
   uint64_t cached, budget;                         /* bytes */
   _Atomic uint64_t freed;
+  atomic_int addressed; /* whether the host addresses the memory; 0: not known */
 };
 
 void caching_allocator_init(caching_allocator *b, const mem *m, const tn_backend *backend,
@@ -55,6 +58,9 @@ tn_status caching_allocator_alloc(caching_allocator *b, uint64_t bytes, const tn
 /** Caches a block with its uses, and frees the least recently used ones beyond the budget. NULL is
     allowed. */
 void caching_allocator_release(caching_allocator *b, block *k);
+
+/** True if the host addresses the device's memory, which a block shows; false without one. */
+bool caching_allocator_is_addressed(caching_allocator *b);
 
 /** Blocks given back to the backend so far, whose handles may come again. */
 uint64_t caching_allocator_freed(const caching_allocator *b);

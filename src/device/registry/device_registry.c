@@ -8,6 +8,7 @@
 #include "device/core/output.h"
 #include "device/cpu/cpu_backend.h"
 #include "device/cuda/cuda_backend.h"
+#include "device/memory/caching_allocator.h"
 #include "device/null/null_backend.h"
 #include "device/opencl/opencl_backend.h"
 #include "device/registry/open_device.h"
@@ -363,17 +364,6 @@ static char *describe_library(const mem *m, const tn_device *v) {
   return mem_strdup(m, text);
 }
 
-/** True if the host addresses the device's memory, which a block shows. */
-static bool is_addressed_by_host(const tn_device *v) {
-  enum { BYTES = 64 };
-  tn_failure unread;
-  void *memory;
-  if (v->backend->alloc(v->state, BYTES, TN_MEMORY_DEVICE, &memory, &unread)) return false;
-  bool is_addressed = v->backend->host(v->state, memory) != NULL;
-  v->backend->free(v->state, memory, BYTES);
-  return is_addressed;
-}
-
 /** Lists the pairs that work and those that do not; fails as the first one does if none works. */
 static tn_status list_pairs(registry *r, device_description *k, const char *compiler, diag *d) {
   tn_device *v;
@@ -382,7 +372,7 @@ static tn_status list_pairs(registry *r, device_description *k, const char *comp
   tn_status status = get_device(r, k->id.backend, k->id.index, &v, d);
   mutex_unlock(&r->lock);
   tn_failure first = {.status = TN_ERR_UNSUPPORTED};
-  k->is_addressed = !status && !v->backend->import && is_addressed_by_host(v);
+  k->is_addressed = !status && !v->backend->import && caching_allocator_is_addressed(v->allocator);
   for (size_t i = 0; i < k->id.backend->n_pairs && !status; i++) {
     list_pair(&l, v, i, compiler, d);
     if (!i) first = d->failure;

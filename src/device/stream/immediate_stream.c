@@ -2,6 +2,7 @@
    destination's if there are two, so that two transfers never wait for each other. */
 #include "device/stream/immediate_stream.h"
 
+#include "base/memory_limit.h"
 #include "device/stream/stream_mark.h"
 
 #include <inttypes.h>
@@ -20,7 +21,8 @@ static void free_staging(tn_device *v) {
     if (m->memory[i]) v->backend->free(v->state, m->memory[i], m->bytes);
     m->memory[i] = NULL;
   }
-  m->bytes = 0;
+  memory_limit_uncount(v->mem, m->counted);
+  m->bytes = m->counted = 0;
 }
 
 void immediate_stream_free(tn_device *v) {
@@ -70,6 +72,20 @@ tn_status immediate_run(tn_device *v, const tn_work *w, tn_failure *f) {
 
 /* Pieces. */
 
+/** Counts two pieces of m->bytes bytes against a limit on the host's memory; smaller ones, if they
+    exceed it. */
+static tn_status count_staging(tn_device *v, tn_failure *f) {
+  immediate_stream *m = &v->immediate;
+  char text[MEM_TEXT_BYTES];
+  for (; m->bytes >= LEAST_PIECE; m->bytes /= 2) {
+    if (!memory_limit_count(v->mem, 2 * m->bytes)) continue;
+    m->counted = 2 * m->bytes;
+    return TN_OK;
+  }
+  m->bytes = LEAST_PIECE;
+  return tn_fail(f, TN_ERR_MEMORY, "%s", mem_exhausted_text(2 * m->bytes, text));
+}
+
 /** Allocates two pieces for transfers of `bytes` bytes, larger than before if need be. */
 static tn_status reserve_staging(tn_device *v, uint64_t bytes, diag *d) {
   immediate_stream *m = &v->immediate;
@@ -80,9 +96,9 @@ static tn_status reserve_staging(tn_device *v, uint64_t bytes, diag *d) {
   free_staging(v);
   m->bytes = wanted;
   diag_clear(d);
-  tn_status status = TN_OK;
+  tn_status status = count_staging(v, &d->failure);
   for (int i = 0; i < 2 && !status; i++) {
-    status = b->alloc(v->state, wanted, TN_MEMORY_STAGING, &m->memory[i], &d->failure);
+    status = b->alloc(v->state, m->bytes, TN_MEMORY_STAGING, &m->memory[i], &d->failure);
     if (!status && !(m->at[i] = b->host(v->state, m->memory[i])))
       status = tn_fail(&d->failure, TN_ERR_INTERNAL, "the host does not see staging memory");
   }
