@@ -37,6 +37,9 @@ static const char *const words[] = {
 /** Fields of a line; its key is KEY_FIELDS of them. */
 enum { FIELDS = 13, KEY_FIELDS = 3, BUILD_BYTES = 17 };
 
+/** The file's name in the folder of the cache. */
+static const char default_name[] = "tuned";
+
 static const char other_content[] = "it begins with something else";
 
 static const uint64_t most_file_bytes = (uint64_t)1 << 28;
@@ -58,8 +61,8 @@ struct tuned_store {
 
 /** Finds the absolute path: of `file`, or of the one in `folder`. */
 static void find_path(tuned_store *s, const char *file, const char *folder) {
-  char in_folder[FILE_PATH_BYTES + sizeof "/tuned"];
-  snprintf(in_folder, sizeof in_folder, "%s/tuned", folder ? folder : "");
+  char in_folder[FILE_PATH_BYTES + 1 + sizeof default_name];
+  snprintf(in_folder, sizeof in_folder, "%s/%s", folder ? folder : "", default_name);
   if (file_absolute_path(file ? file : in_folder, s->path, &s->no_path))
     diag_prefix(&s->no_path, "the file of tuned schedules");
 }
@@ -103,6 +106,32 @@ static tn_status fail(const tuned_store *s, const char *what, const char *why, d
 static tn_status refuse_path(const tuned_store *s, diag *d) {
   d->failure = s->no_path.failure;
   return d->status;
+}
+
+/* Opening. */
+
+/** Opens the file in the cache's folder, which only this user may write to: lines decide which code
+    is made. */
+static tn_status open_in_folder(const tuned_store *s, int flags, int *fd, diag *d) {
+  char path[FILE_PATH_BYTES];
+  int folder;
+  snprintf(path, sizeof path, "%s", s->path);
+  *strrchr(path, '/') = 0;
+  if (disk_cache_folder_open(path, flags & O_CREAT, &folder, d))
+    return diag_prefix(d, "the file of tuned schedules is not used");
+  *fd = openat(folder, default_name, flags, 0666);
+  int error = errno;
+  if (folder >= 0) close(folder);
+  errno = error;
+  return TN_OK;
+}
+
+/** Opens the file; *fd is -1, with errno, where that fails. A failure is a folder that is not the
+    user's own. */
+static tn_status open_file(const tuned_store *s, int flags, int *fd, diag *d) {
+  if (!s->is_named) return open_in_folder(s, flags, fd, d);
+  *fd = open(s->path, flags, 0666);
+  return TN_OK;
 }
 
 /* Lines. */
@@ -234,10 +263,15 @@ static tn_status read_file(tuned_store *s, int fd, reading *r, diag *d) {
   return status;
 }
 
+static bool is_missing_error(int error) { return error == ENOENT || error == ENOTDIR; }
+
 static tn_status read_lines(tuned_store *s, reading *r, diag *d) {
+  int fd;
   if (s->no_path.status) return refuse_path(s, d);
-  int fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  r->is_missing = fd < 0 && (errno == ENOENT || errno == ENOTDIR);
+  r->is_missing = access(s->path, F_OK) && is_missing_error(errno);
+  if (r->is_missing) return TN_OK;
+  if (open_file(s, O_RDONLY | O_CLOEXEC | O_NONBLOCK, &fd, d)) return d->status;
+  r->is_missing = fd < 0 && is_missing_error(errno);
   if (r->is_missing) return TN_OK;
   if (fd < 0) return fail(s, "cannot be opened", strerror(errno), d);
   arena_init(&r->arena, s->mem, d);
@@ -465,7 +499,8 @@ static void compact(const tuned_store *s, int fd) {
 static tn_status open_for_appending(tuned_store *s, diag *d) {
   if (s->out >= 0) return TN_OK;
   if (s->no_path.status) return refuse_path(s, d);
-  int fd = open(s->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  int fd;
+  if (open_file(s, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, &fd, d)) return d->status;
   if (fd < 0) return fail(s, "cannot be opened", strerror(errno), d);
   const char *why = check_file(fd);
   if (!why) s->out = fd;

@@ -475,6 +475,57 @@ static void files_that_cannot_be_written_are_told(void **state) {
   assert_null(off);
 }
 
+/** The store beside a cache, in the folder at a path. */
+static tuned_store *open_beside_cache(fixture *f, const char *folder, disk_cache **cache) {
+  tuned_store *s;
+  assert_true(disk_cache_open(cache, folder, NULL, NULL, &mem_system));
+  assert_true(tuned_store_open(&s, NULL, *cache, count_remark, f, &mem_system));
+  return s;
+}
+
+static void count_lines(void *user, const tuned_record *r) {
+  (void)r;
+  ++*(int *)user;
+}
+
+/** A store that nobody named lies in a folder of the user's alone, or is not used: as the cache. */
+static void stores_in_refused_folders_are_not_used(void **state) {
+  fixture *f = *state;
+  const char *folder = arena_printf(&f->arena, "%s/own", f->folder);
+  const char *link = arena_printf(&f->arena, "%s/link", f->folder);
+  const char *expected[] = {NULL, "is a link", "is writable by other users"};
+  assert_int_equal(symlink(folder, link), 0);
+  for (int i = 0; i < 3; i++) {
+    disk_cache *cache;
+    diag d = {0};
+    int lines = 0;
+    if (i == 2) assert_int_equal(chmod(folder, 0777), 0);
+    tuned_store *s = open_beside_cache(f, i == 1 ? link : folder, &cache);
+    const tuned_record r = record(KEY, TUNED_KEPT, "tile:0/1");
+    if (i) {
+      f->remarks = 0;
+      assert_int_equal(tuned_store_count(s), 0);
+      assert_int_equal(f->remarks, 1);
+      assert_non_null(strstr(f->line, "the file of tuned schedules is not used: the cache folder"));
+      assert_non_null(strstr(f->line, expected[i]));
+      assert_int_equal(tuned_store_read(s, count_lines, &lines, &d), TN_ERR_IO);
+      assert_int_equal(tuned_store_append(s, &r, &d), TN_ERR_IO);
+      assert_non_null(strstr(d.text, expected[i]));
+      assert_int_equal(tuned_store_check_writable(s, &d), TN_ERR_IO);
+    } else {
+      assert_int_equal(tuned_store_append(s, &r, &d), TN_OK); /* which makes the folder */
+      assert_int_equal(tuned_store_read(s, count_lines, &lines, &d), TN_OK);
+    }
+    assert_int_equal(lines, i == 0);
+    tuned_store_close(s);
+    disk_cache_close(cache);
+  }
+  tuned_store *named = open_at(f, arena_printf(&f->arena, "%s/tuned", link));
+  assert_int_equal(tuned_store_count(named), 1);
+  tuned_store_close(named);
+  assert_int_equal(chmod(folder, 0700), 0);
+}
+
 /** The current folder may change between opening a context and its first compilation. */
 static void relative_paths_stay_the_same_file(void **state) {
   fixture *f = *state;
@@ -696,6 +747,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(compacted_files_keep_libraries_and_schedules, set_up,
                                       tear_down),
       cmocka_unit_test_setup_teardown(files_that_cannot_be_written_are_told, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(stores_in_refused_folders_are_not_used, set_up, tear_down),
       cmocka_unit_test_setup_teardown(relative_paths_stay_the_same_file, set_up, tear_down),
       cmocka_unit_test_setup_teardown(long_paths_are_refused, set_up, tear_down),
       cmocka_unit_test_setup_teardown(other_files_are_left_alone, set_up, tear_down),
