@@ -116,6 +116,17 @@ static void names_that_are_none(void **state) {
     assert_null(v);
     assert_string_equal(f->diag.text, expected);
   }
+  char long_name[5001];
+  memset(long_name, 'x', 5000);
+  long_name[5000] = 0;
+  assert_int_equal(registry_open_device(f->registry, long_name, &v, &f->diag), TN_ERR_DEVICE);
+  assert_non_null(strstr(f->diag.text, "xxx…\"; expected one of CPU, "));
+  assert_in_range(strlen(f->diag.text), 64, 250);
+  assert_int_equal(registry_open_device(f->registry, "G\nP", &v, &f->diag), TN_ERR_DEVICE);
+  assert_non_null(strstr(f->diag.text, "unknown device \"G\\nP\"; "));
+  assert_int_equal(registry_open_device(f->registry, "CPU:\n\x01", &v, &f->diag), TN_ERR_DEVICE);
+  assert_string_equal(f->diag.text,
+                      "device \"CPU:\\n\\x01\": \"\\n\\x01\" is no number from 0 to 9999");
   assert_int_equal(registry_open_device(f->registry, "REF:7", &v, &f->diag), TN_ERR_DEVICE);
   assert_string_equal(f->diag.text, "device REF:7: there are REF:0 to REF:3");
   assert_int_equal(registry_open_device(f->registry, "CPU:16", &v, &f->diag), TN_ERR_DEVICE);

@@ -58,6 +58,13 @@ static void libraries_that_are_missing(void **state) {
   assert_non_null(at[0]);
 }
 
+static void statuses_have_names(void **state) {
+  (void)state;
+  char text[OPENCL_STATUS_BYTES];
+  assert_string_equal(opencl_status_name(-37, text), "CL_INVALID_HOST_PTR");
+  assert_string_equal(opencl_status_name(-99, text), "status -99");
+}
+
 /* Kernels. */
 
 /** A group turns an array and negates it in place: each value is read before the second barrier,
@@ -353,6 +360,7 @@ static void notifications_are_tried(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(libraries_that_are_missing),
+      cmocka_unit_test(statuses_have_names),
       cmocka_unit_test(groups_meet_at_barriers),
       cmocka_unit_test(code_is_a_devices_own),
       cmocka_unit_test(memory_of_the_host_is_used_in_place),

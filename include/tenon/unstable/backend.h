@@ -387,9 +387,9 @@ struct tn_backend {
   /** Optional: tells whether a device can copy from and to the memory of another device of the
       backend. Default: TN_PEER_NONE, and data goes through the host. */
   tn_peer (*peer)(void *device, void *other);
-  /** Optional: makes host memory the device's, like `alloc`; `free` is not called for it. A device
-     that has memory of its own fails with TN_ERR_UNSUPPORTED, and data is copied. Default:
-     unsupported. */
+  /** Optional: makes host memory, not NULL, the device's, like `alloc`; `free` is not called for
+     it. A device that has memory of its own fails with TN_ERR_UNSUPPORTED, and data is copied.
+     Default: unsupported. */
   tn_status (*import)(void *device, void *data, uint64_t bytes, void **memory, tn_failure *failure);
   /** Optional: ends what `import` began, when nothing uses the memory. Default: nothing is done. */
   void (*import_end)(void *device, void *memory);

@@ -126,8 +126,7 @@ static void *cpu_host(void *device, void *memory) {
 
 static tn_status cpu_import(void *device, void *data, uint64_t bytes, void **memory,
                             tn_failure *f) {
-  (void)device, (void)bytes;
-  if (!data) return tn_fail(f, TN_ERR_ARGUMENT, "the memory to import is NULL");
+  (void)device, (void)bytes, (void)f;
   *memory = data;
   return TN_OK;
 }

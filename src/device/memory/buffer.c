@@ -61,6 +61,7 @@ tn_status buffer_open_filled(tn_device *device, uint64_t bytes,
 
 static tn_status import_memory(tn_buffer *b, void *data, diag *d) {
   const tn_backend *k = b->device->backend;
+  if (!data) return diag_set(d, TN_ERR_ARGUMENT, "the memory to import is NULL");
   if (!k->import)
     return diag_set(d, TN_ERR_UNSUPPORTED, "device %s cannot access host memory", b->device->name);
   diag_clear(d);

@@ -41,6 +41,7 @@ const char *opencl_status_name(cl_status status, char text[OPENCL_STATUS_BYTES])
                {-33, "CL_INVALID_DEVICE"},
                {-34, "CL_INVALID_CONTEXT"},
                {-36, "CL_INVALID_COMMAND_QUEUE"},
+               {-37, "CL_INVALID_HOST_PTR"},
                {-38, "CL_INVALID_MEM_OBJECT"},
                {-42, "CL_INVALID_BINARY"},
                {-43, "CL_INVALID_BUILD_OPTIONS"},
