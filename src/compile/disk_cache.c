@@ -1,6 +1,7 @@
 /* Implements the disk cache of compiled kernels and plans: names files by the hash of their keys,
    checks them when they are read (disk_cache_file.h) and writes them atomically. One write in
-   TRIM_EVERY trims the folder to seven eighths of its limit. */
+   TRIM_EVERY trims the folder to seven eighths of its limit; a full disk trims it to a half, once.
+ */
 #include "compile/disk_cache.h"
 
 #include "base/atomic_write.h"
@@ -36,6 +37,7 @@ struct disk_cache {
   atomic_size_t n_ignored; /* files that cannot be used */
   mutex lock;              /* of the fields below */
   bool tried;              /* to open the folder */
+  bool has_made_room;      /* on a full disk */
   int folder;              /* -1: not open */
 };
 
@@ -227,6 +229,33 @@ static void trim_sometimes(disk_cache *k, int folder, const cache_key *key, size
     disk_cache_trim(folder, k->mem, &b, NULL, &d);
 }
 
+/** True if the cache was trimmed because the disk is full. */
+static bool has_made_room(disk_cache *k) {
+  mutex_lock(&k->lock);
+  bool has = k->has_made_room;
+  mutex_unlock(&k->lock);
+  return has;
+}
+
+/** Trims a cache to half of what it has, unless that makes no room for a file. Under the lock. */
+static bool trim_by_half(disk_cache *k, int folder, size_t bytes) {
+  disk_cache_usage u;
+  diag d = {0};
+  k->has_made_room = true;
+  if (disk_cache_count(folder, k->mem, &u, &d) || u.bytes / 2 < bytes) return false;
+  const disk_cache_trim_limits b = {u.bytes / 2, u.bytes / 2, false};
+  tn_status status = disk_cache_trim(folder, k->mem, &b, NULL, &d);
+  return !status || status == TN_ERR_BUSY; /* another process trims it */
+}
+
+/** Makes room for a file on a full disk; false if that was done before the file was written. */
+static bool make_room(disk_cache *k, int folder, size_t bytes, bool was_made) {
+  mutex_lock(&k->lock);
+  bool has_room = k->has_made_room ? !was_made : trim_by_half(k, folder, bytes);
+  mutex_unlock(&k->lock);
+  return has_room;
+}
+
 typedef struct writing {
   disk_cache *k;
   int folder;
@@ -237,13 +266,25 @@ typedef struct writing {
   arena arena;
 } writing;
 
+/** Writes the data under each name; where the disk is full, once more after room was made. */
+static bool write_data(const writing *w, const str *data) {
+  bool was_made = has_made_room(w->k);
+  if (write_names(w->folder, w->keys, w->n, data)) return true;
+  int error = errno;
+  bool is_full = error == ENOSPC || error == EDQUOT;
+  if (is_full && make_room(w->k, w->folder, data->n, was_made))
+    return write_names(w->folder, w->keys, w->n, data);
+  errno = error;
+  return false;
+}
+
 static void write_file(void *arg) {
   writing *w = arg;
   str content = str_new(&w->arena), s = str_new(&w->arena);
   w->content(w->user, &content);
   disk_cache_file_write(&s, w->keys, w->n, content.at, content.n);
   if (s.n > most_file_bytes) return;
-  if (write_names(w->folder, w->keys, w->n, &s))
+  if (write_data(w, &s))
     trim_sometimes(w->k, w->folder, w->keys[0], s.n);
   else
     stop_writing(w->k, errno);

@@ -39,7 +39,9 @@ void disk_cache_reject(disk_cache *k, const cache_key *key, const char *why);
 /** Appends the content of a file; raises through the string's arena. */
 typedef void disk_cache_serialiser(void *user, str *to);
 
-/** Writes content for some keys, in place of earlier files; does nothing without memory. */
+/** Writes content for some keys, in place of earlier files; does nothing without memory. The first
+    time that the disk is full, the least recently used half of the cache makes room; where a file
+    cannot be written after that, or for another reason, none is written any more. */
 void disk_cache_write(disk_cache *k, const cache_key *const keys[], size_t n,
                       disk_cache_serialiser *content, void *user);
 

@@ -462,6 +462,37 @@ static int in_a_full_place(fixture *f) {
   return write_in_vain(f, EROFS);
 }
 
+enum { PAGES = 16, FILES = 3 * PAGES };
+
+/** In a child: files of a page each, more than fit. The first that does not fit finds room, as half
+    of the others go; the next one is told, and nothing is written any more. */
+static int in_a_place_that_fills(fixture *f) {
+  static char page[3000];
+  char key[16];
+  int n = 0;
+  if (mkdir(f->folder, 0700) && errno != EEXIST) return 5;
+  if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+      mount("none", f->folder, "tmpfs", 0, "size=64k,mode=0700"))
+    return SKIP;
+  open_disk(f, f->folder);
+  for (; n < FILES && !f->remarks; n++) {
+    snprintf(key, sizeof key, "p%d", n);
+    write_bytes(f, key, page, sizeof page);
+    if (!f->remarks && !is_there(f, key)) return 7;
+  }
+  if (n <= PAGES + PAGES / 4 || n >= FILES || is_there(f, "p0")) return 8;
+  if (f->remarks != 1 || !strstr(f->remark, strerror(ENOSPC)) || parts(f)) return 9;
+  write_bytes(f, "later", "x", 1);
+  return is_there(f, "later") || f->remarks != 1 ? 10 : 0;
+}
+
+static void a_full_disk_is_trimmed_once(void **state) {
+  fixture *f = *state;
+  int status = apart(f, in_a_place_that_fills);
+  if (status == SKIP) print_message("no file system could be mounted\n");
+  assert_true(status == 0 || status == SKIP);
+}
+
 static int without_permission(fixture *f) {
   if (chmod(f->folder, 0500)) return 5;
   if (!geteuid() &&
@@ -830,6 +861,7 @@ int main(void) {
                                      TEST(what_is_no_file_of_ours_is_not_read),
                                      TEST(folders_of_others_are_refused),
                                      TEST(what_cannot_be_written_is_told_once),
+                                     TEST(a_full_disk_is_trimmed_once),
                                      TEST(processes_share_it),
                                      TEST(threads_share_it),
                                      TEST(who_is_killed_leaves_nothing_half_written),
