@@ -89,7 +89,8 @@ its, or the defaults. Functions come before operators of the same name.
 ## Values of inputs that decide
 
 A shape, axes, pads, a number of repeats or a condition may be an input of the model, or follow from
-one by integer arithmetic: an input of at most {elements} elements. Each combination of such values is
+one by integer arithmetic: an input of at most {elements} elements. A sum over an axis of open size is none
+of these: it is a size that the run computes, whatever its type. Each combination of such values is
 imported and compiled when a run first has it, and at most eight are kept; so they should be few.
 The types and shapes of the model's outputs are those that the file declares until then, and such a
 model is no part of an expression (`tn_model_apply`).

@@ -73,7 +73,7 @@ TN_API tn_status tn_buffer_open_zeroed(tn_device *device, uint64_t bytes, tn_buf
 
 /** Opens a buffer of host memory without a copy, on a device whose memory the host can access, else
     TN_ERR_UNSUPPORTED; TN_ERR_ARGUMENT if `data` is NULL. `destroy` (NULL: none) gets `user`
-   exactly once: when the buffer is not needed any more, or when the call fails. */
+    exactly once: when the buffer is not needed any more, or when the call fails. */
 TN_API tn_status tn_buffer_import(tn_device *device, void *data, uint64_t bytes,
                                   void (*destroy)(void *user), void *user, tn_buffer **buffer,
                                   tn_failure *failure);
