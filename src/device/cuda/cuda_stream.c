@@ -49,6 +49,9 @@ static cuda_address address_of(const tn_span *s) {
   return ((const cuda_memory *)s->memory)->address + s->offset;
 }
 
+/** The most groups along each axis of a grid (CUDA C++ Programming Guide, compute capabilities). */
+static const int64_t most_groups[] = {INT32_MAX, 65535, 65535};
+
 tn_status cuda_launch_fill(cuda_launch *to, const cuda_device *v, const tn_work *w, tn_failure *f) {
   const cuda_program *p = w->program;
   const tn_launch *l = w->launch;
@@ -56,7 +59,7 @@ tn_status cuda_launch_fill(cuda_launch *to, const cuda_device *v, const tn_work 
   bool fits = l->n_buffers + l->n_values <= CUDA_MOST_ARGUMENTS;
   to->function = p->function;
   for (int i = 0; i < 3; i++) {
-    fits &= w->global[i] <= UINT32_MAX && w->local[i] <= UINT32_MAX;
+    fits &= w->global[i] <= most_groups[i] && w->local[i] <= UINT32_MAX;
     to->grid[i] = (unsigned)w->global[i];
     to->group[i] = w->local[0] ? (unsigned)w->local[i] : 1;
   }
