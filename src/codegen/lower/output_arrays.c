@@ -71,7 +71,7 @@ bool lower_starts_as_output(const node *fold, size_t state, const output_part *p
   if (init->op != OP_STAGE) return false;
   size_t c = (size_t)fold_component(fold, state), rank = stage_rank(init, c);
   const node *v = stage_value(init, c), *const *own = stage_coords(init, c);
-  if (v->op != OP_INDEX || v->src[0] != param || !stage_is_bijection(init, c)) return false;
+  if (v->op != OP_INDEX || v->src[0] != param || !stage_spans_array(init, c)) return false;
   for (size_t k = 0; k < param->rank; k++) {
     const node *want = part->axis[k] < rank ? own[part->axis[k]] : part->at[k];
     if (v->src[1 + k] != want) return false;

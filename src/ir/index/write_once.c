@@ -267,6 +267,55 @@ bool stage_is_bijection(const node *s, size_t value) {
   return used == stage_n_ranges(s);
 }
 
+/** The coordinate of an array that is the digit of a range which begins at `unit`; the rank: none.
+ */
+static size_t find_digit(const node *s, size_t value, const node *range, int64_t unit) {
+  const node *const *x = stage_coords(s, value);
+  size_t i = 0, rank = stage_rank(s, value);
+  for (; i < rank; i++) {
+    part p = part_of(x[i]);
+    if (p.of == range && p.unit == unit && p.radix != 1) break;
+  }
+  return i;
+}
+
+/** True if a coordinate takes each value of an axis, given that the range's extent is the axis
+   times the coordinate's unit. */
+static bool takes_all(const node *x, const node *size) {
+  int64_t radix = part_of(x).radix;
+  return !radix || size->hi <= radix;
+}
+
+/** The number of an array's coordinates that are all digits of a range, each with the values of its
+    axis; 0: they are not. */
+static size_t count_digits(const node *s, size_t value, const node *range) {
+  const node *const *dims = stage_extents(s, value);
+  int64_t unit = 1;
+  for (size_t n = 1; n <= stage_rank(s, value); n++) {
+    size_t i = find_digit(s, value, range, unit);
+    if (i == stage_rank(s, value)) return 0;
+    const node *x = stage_coords(s, value)[i];
+    if (is_multiple(range_extent(range), dims[i], unit)) return takes_all(x, dims[i]) ? n : 0;
+    if (!node_is_bits(dims[i], (uint64_t)part_of(x).radix) ||
+        __builtin_mul_overflow(unit, node_int(dims[i]), &unit))
+      return 0;
+  }
+  return 0;
+}
+
+bool stage_spans_array(const node *s, size_t value) {
+  size_t digits = 0, only = 0;
+  if (stage_is_bijection(s, value)) return true;
+  for (size_t k = 0; k < stage_n_ranges(s); k++) {
+    size_t n = count_digits(s, value, stage_range(s)[k]);
+    if (!n) return false;
+    digits += n;
+  }
+  for (size_t i = 0; i < stage_rank(s, value); i++)
+    only += is_only_index(stage_coords(s, value)[i], stage_extents(s, value)[i]);
+  return digits + only == stage_rank(s, value);
+}
+
 bool node_reads_memory(ir *g, const node *x) {
   arena_mark here = arena_save(ir_scratch(g));
   node_list order = topo_sort(ir_scratch(g), &x, 1, NULL, NULL);

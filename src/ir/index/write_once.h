@@ -9,6 +9,10 @@
     offset, and span the array: each element is written exactly once. */
 bool stage_is_bijection(const node *s, size_t value);
 
+/** True if the coordinates of a value take each element of the array, as a bijection does, or where
+    coordinates are the digits of a flattened range: r div 2, r mod 2. */
+bool stage_spans_array(const node *s, size_t value);
+
 /** True if a node is computed from elements of memory, and not from ranges and sizes alone. */
 bool node_reads_memory(ir *g, const node *x);
 
