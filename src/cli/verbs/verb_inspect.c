@@ -24,7 +24,7 @@ static const option options[] = {
     {"memory", OPTION_FLAG, offsetof(inspect_options, memory), NULL,
      "compile the model and print the memory of its runs", 0, 0, 0},
     {"input", OPTION_LIST, offsetof(inspect_options, input), INPUT_OPTION_VALUE,
-     "with --memory, " INPUT_OPTION_HELP, 0, 0, 0},
+     "with --memory:\n" INPUT_OPTION_HELP, 0, 0, 0},
     {"json", OPTION_FLAG, offsetof(inspect_options, json), NULL, "print JSON", 0, 0, 0},
 };
 

@@ -369,13 +369,15 @@ typedef struct trial_import {
   tn_failure failure; /* TN_OK also where values of inputs are lacking */
 } trial_import;
 
-/** A number for all sizes of an input that vary, or the nearest that is allowed. */
+/** A number as a size, or the nearest that is allowed. */
+static int64_t nearest_size(const node *size, int64_t number) {
+  return number < size->lo ? size->lo : number > size->hi ? size->hi : number;
+}
+
+/** A number for all sizes of an input that vary. */
 static int64_t *sizes_of_number(arena *a, const node *input, int64_t number) {
   int64_t *sizes = arena_calloc(a, input->rank + 1, sizeof *sizes);
-  for (size_t k = 0; k < input->rank; k++) {
-    const node *size = input->dims[k];
-    sizes[k] = number < size->lo ? size->lo : number > size->hi ? size->hi : number;
-  }
+  for (size_t k = 0; k < input->rank; k++) sizes[k] = nearest_size(input->dims[k], number);
   return sizes;
 }
 
@@ -519,7 +521,7 @@ static trial_import try_compared_number(model_import *j) {
     int64_t *size = sizes_of_number(&j->work, p->node, 2);
     for (size_t k = 0; k < p->node->rank; k++)
       if (nodes_contain(told->single.at, told->single.n, p->node->dims[k]))
-        size[k] = compared_number(open);
+        size[k] = nearest_size(p->node->dims[k], compared_number(open));
     sizes[i] = (importer_sizes){p->port->name, size};
   }
   return try_sizes(j, sizes);
