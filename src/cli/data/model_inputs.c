@@ -278,6 +278,17 @@ static bool is_scalar(const input_spec *o, const tn_port *port) {
   return o->text && !port->type.shape.rank && o->shape.rank == 1 && o->shape.size[0] == 1;
 }
 
+/** Elements of an input that decides, as many as it has where that is known: "2, 2". */
+static const char *example_elements(command *c, const tn_port *port) {
+  enum { SHOWN = 4 };
+  const char *one = port->type.dtype == TN_BOOL ? "true" : "2";
+  int64_t n = port->type.shape.rank == 1 ? port->type.shape.size[0] : 1;
+  str all = str_new(&c->arena);
+  if (n > SHOWN) return "…";
+  for (int64_t i = 0; i < (n < 1 ? 1 : n); i++) str_addf(&all, "%s%s", i ? ", " : "", one);
+  return str_text(&all);
+}
+
 /** Adds an input, and reads its array if its VALUE is a file. */
 static void add_input(input_builder *k, const char *text) {
   size_t i = k->inputs.n;
@@ -304,7 +315,7 @@ static void add_input(input_builder *k, const char *text) {
         k->c,
         "input %s: its elements decide on shapes or branches, and are %s; give them, "
         "for example --input '%s=[%s]'",
-        port->name, from, port->name, port->type.dtype == TN_BOOL ? "true" : "2");
+        port->name, from, port->name, example_elements(k->c, port));
 }
 
 /** Chooses the shape of an input without one: varying sizes are those of other inputs, or else the

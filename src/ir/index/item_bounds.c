@@ -19,6 +19,14 @@ static bool is_unfit(int64_t value) {
   return value <= ITEM_UNFIT && value > ITEM_UNFIT - range;
 }
 
+/** Writes the bounds; a greatest value that follows from an empty axis tells nothing. */
+static void print_bounds(int64_t least, int64_t most, char *to, size_t room) {
+  if (most < least)
+    snprintf(to, room, "at least %lld", (long long)least);
+  else
+    snprintf(to, room, "from %lld to %lld", (long long)least, (long long)most);
+}
+
 tn_status item_refuse(const char *title, const char *name, int64_t value, int64_t least,
                       int64_t most, diag *d) {
   const char *quote = *name ? "'" : "";
@@ -28,10 +36,10 @@ tn_status item_refuse(const char *title, const char *name, int64_t value, int64_
     diag_set(d, TN_ERR_SHAPE, "%s%.200s%s%ssizes that the run computed do not fit together%s",
              quote, name, quote, *name ? ": " : "", difference);
   } else {
-    diag_set(d, TN_ERR_SHAPE,
-             "a size is %lld, an element of %s%.200s%s; it must be from %lld to %lld",
-             (long long)value, *name ? quote : "a tensor", name, quote, (long long)least,
-             (long long)most);
+    char bounds[64];
+    print_bounds(least, most, bounds, sizeof bounds);
+    diag_set(d, TN_ERR_SHAPE, "a size is %lld, an element of %s%.200s%s; it must be %s",
+             (long long)value, *name ? quote : "a tensor", name, quote, bounds);
   }
   return title ? diag_prefix(d, "%s", title) : TN_ERR_SHAPE;
 }

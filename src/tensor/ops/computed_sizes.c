@@ -36,12 +36,16 @@ static const node *unfit_number(ir *g, const node *x, const node *y) {
   return ir_op2(g, OP_SUB, ir_const_int(g, DT_I64, ITEM_UNFIT), both);
 }
 
-const node *size_checked(builder *b, const node *size, const node *rest, const node *whole) {
+const node *size_if_equal(builder *b, const node *size, const node *x, const node *y) {
   ir *g = b->ir;
-  const node *number = number_of(b, size);
-  const node *x = number_of(b, ix_mul(g, size, rest)), *y = number_of(b, whole);
-  const node *checked = ir_op3(g, OP_WHERE, ir_op2(g, OP_EQ, x, y), number, unfit_number(g, x, y));
+  const node *m = number_of(b, x), *n = number_of(b, y);
+  const node *checked =
+      ir_op3(g, OP_WHERE, ir_op2(g, OP_EQ, m, n), number_of(b, size), unfit_number(g, m, n));
   return ir_item(g, checked, NULL, 0, size);
+}
+
+const node *size_checked(builder *b, const node *size, const node *rest, const node *whole) {
+  return size_if_equal(b, size, ix_mul(b->ir, size, rest), whole);
 }
 
 const node *size_at_least(builder *b, const node *size, int64_t least) {

@@ -8,6 +8,9 @@
 /** True if a run computes a size: an ITEM is in it. */
 bool size_is_computed(builder *b, const node *size);
 
+/** A size that a run checks: it is refused unless x and y are equal. */
+const node *size_if_equal(builder *b, const node *size, const node *x, const node *y);
+
 /** A size that a run checks: it is refused unless `whole` is `size` · `rest`. */
 const node *size_checked(builder *b, const node *size, const node *rest, const node *whole);
 

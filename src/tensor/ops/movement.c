@@ -235,7 +235,8 @@ static const node *sum_of_sizes(ir *g, const node *const sizes[], size_t n) {
   return sum;
 }
 
-/** Where a run computes sizes, it checks that the parts add up to the axis. */
+/** Where a run computes sizes, it checks that the parts add up to the axis: each part's size does,
+    so that no part is read without the check. */
 void build_split(builder *b, value x, int64_t axis, const node *const parts[], value out[],
                  size_t n) {
   ir *g = b->ir;
@@ -248,18 +249,20 @@ void build_split(builder *b, value x, int64_t axis, const node *const parts[], v
                node_is_const(size) ? "axis %zu of size %s is not divisible by %zu"
                                    : "axis %zu of size %s is not always divisible by %zu",
                at, size_text(b, size), n);
-  const node *agreed = parts ? size_agreed(b, sum_of_sizes(g, parts, n), size) : NULL;
-  if (agreed) whole = shape_agreed(b, whole, at, agreed);
+  const node *sum = parts ? sum_of_sizes(g, parts, n) : size;
+  bool is_checked = sum != size && (size_is_computed(b, sum) || size_is_computed(b, size));
   for (size_t i = 0; i < n; i++) {
     const node *part = parts ? parts[i] : each, *end = ix_add(g, start, part);
-    if (part->lo < 0 || !(agreed || ix_prove_le(g, end, size)))
+    if (is_checked && part->lo >= 0)
+      part = size_if_equal(b, part, sum, size);
+    else if (part->lo < 0 || !ix_prove_le(g, end, size))
       diag_raise(b->diag, TN_ERR_SHAPE, "part %zu, of size %s, %s axis %zu, of size %s", i,
                  size_text(b, part), ix_sub(g, size, end)->hi < 0 ? "exceeds" : "may exceed", at,
                  size_text(b, size));
     out[i] = value_of(shape_slice(b, whole, at, start, part, 1));
     start = end;
   }
-  if (start != size && !agreed)
+  if (start != size && !is_checked)
     diag_raise(b->diag, TN_ERR_SHAPE, "the %zu parts add up to %s; axis %zu has size %s", n,
                size_text(b, start), at, size_text(b, size));
 }

@@ -287,6 +287,26 @@ def run_empty_refusals(library, check):
         loaded.free()
 
 
+def run_split(library, check):
+    """Parts that do not add up to the axis are refused, whichever of them is read."""
+    for name in ("p", "q"):
+        nodes = COUNT + [constant("two", 2), node("Concat", ["count", "two"], ["parts"], axis=0),
+                         node("Split", ["x", "parts"], ["p", "q"], axis=0), node("Neg", [name], ["y"])]
+        loaded = library.load(model(nodes).SerializeToString())
+        binding = loaded.bind()
+        for above in (6, 5, 7, 6, 0):
+            given = rows(np.random.default_rng(above), 8, above)
+            expected = -(given[:6] if name == "p" else given[6:])
+            try:
+                y = binding.run({"x": given})["y"]
+                check(f"part {name} at {above}", above == 6 and np.array_equal(y, expected), f"{y}")
+            except Refused as e:
+                told = f"do not fit together: {above + 2} is not 8"
+                check(f"part {name} at {above}", above != 6 and told in e.message, f"{e}")
+        binding.free()
+        loaded.free()
+
+
 def run_sums_of_integers(library, check):
     """A sum over an input of integers is a size that a run computes, however long the input is."""
     nodes = [constant("all", 0), node("ReduceSum", ["mask", "all"], ["count"], keepdims=1),
@@ -337,11 +357,12 @@ def main():
     run_empty(library, check)
     run_refusals(library, check)
     run_empty_refusals(library, check)
+    run_split(library, check)
     run_sums_of_integers(library, check)
     run_explanation(sys.argv[1], check)
     run_check(sys.argv[1], check)
     check("tn_close", library.close() == 0)
-    return check.end(220)
+    return check.end(240)
 
 
 if __name__ == "__main__":
