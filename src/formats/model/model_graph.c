@@ -181,8 +181,7 @@ static void add_ports(model_import *j) {
    of the file's values are not used, as exporters often number them. */
 
 /** Labels a value if it is live and not labelled yet: an operator such as Identity returns the
-   value of an earlier node. `live`: the outputs' dependences → their producer, NULL before they are
-    labelled. */
+    value of an earlier node. */
 static void add_label(model_import *j, const onnx_node *producer, const node *value, map *live) {
   model_graph *g = j->g;
   if (!map_has(live, value) || map_get(live, value)) return;
@@ -191,20 +190,35 @@ static void add_label(model_import *j, const onnx_node *producer, const node *va
   g->labels[g->n_labels++].text = *producer->name ? producer->name : producer->op_type;
 }
 
-static bool is_index(const node *n, void *user) {
-  (void)user;
-  return n->dtype == DT_INDEX;
+/** The labelling of a graph's nodes. */
+typedef struct labelling {
+  map live; /* the outputs' dependences → their producer, NULL before they are labelled */
+  map seen; /* nodes below outputs of nodes of the file so far */
+} labelling;
+
+static bool is_new(const node *n, void *seen) { return !map_has(seen, n); }
+
+/** Labels the values whose elements are sizes that a node of the file reads or makes: what its
+    output depends on, and earlier ones do not. */
+static void add_labels_of_sizes(model_import *j, const onnx_node *producer, const node *value,
+                                labelling *l) {
+  const node **from = arena_alloc(&j->work, (value->rank + 1u) * sizeof *from);
+  memcpy(from, value->dims, value->rank * sizeof *from);
+  from[value->rank] = value;
+  node_list order = topo_sort(&j->work, from, value->rank + 1u, is_new, &l->seen);
+  for (size_t i = 0; i < order.n; i++) {
+    map_set(&j->work, &l->seen, order.at[i], NULL);
+    if (order.at[i]->op == OP_ITEM) add_label(j, producer, order.at[i]->src[0], &l->live);
+  }
 }
 
-/** Labels the value of a node's output, and those whose elements are its sizes. */
+/** Labels the value of a node's output, and those whose elements are sizes for it. */
 static void add_labels_of_output(model_import *j, const onnx_node *producer, const char *output,
-                                 map *live) {
+                                 labelling *l) {
   const importer_value *x = *output ? string_map_get(&j->importer.values, output) : NULL;
   if (!x || !x->v.node) return; /* no tensor, or not computed */
-  add_label(j, producer, x->v.node, live);
-  node_list sizes = topo_sort(&j->work, x->v.node->dims, x->v.node->rank, is_index, NULL);
-  for (size_t i = 0; i < sizes.n; i++)
-    if (sizes.at[i]->op == OP_ITEM) add_label(j, producer, sizes.at[i]->src[0], live);
+  add_label(j, producer, x->v.node, &l->live);
+  if (ir_has_items(j->ir)) add_labels_of_sizes(j, producer, x->v.node, l);
 }
 
 /** Removes the longest prefix "a/b/" that all labels with a slash share. */
@@ -227,9 +241,9 @@ static void add_labels(model_import *j) {
   const onnx_nodes *nodes = &model_of(j)->graph->nodes;
   size_t n = 0, ports = g->n_inputs + g->n_outputs;
   node_list order = topo_sort(&j->work, j->nodes + g->n_inputs, g->n_outputs, NULL, NULL);
-  map live = {0};
+  labelling l = {0};
   for (size_t i = 0; i < order.n; i++) {
-    map_set(&j->work, &live, order.at[i], NULL);
+    map_set(&j->work, &l.live, order.at[i], NULL);
     n += order.at[i]->op == OP_ITEM;
   }
   for (size_t i = 0; i < nodes->n; i++) n += nodes->at[i].outputs.n;
@@ -239,7 +253,7 @@ static void add_labels(model_import *j) {
   j->nodes = roots;
   for (size_t i = 0; i < nodes->n; i++)
     for (size_t k = 0; k < nodes->at[i].outputs.n; k++)
-      add_labels_of_output(j, &nodes->at[i], nodes->at[i].outputs.at[k], &live);
+      add_labels_of_output(j, &nodes->at[i], nodes->at[i].outputs.at[k], &l);
   drop_common_prefix(g);
 }
 

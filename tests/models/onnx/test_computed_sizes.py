@@ -257,6 +257,15 @@ def run_refusals(library, check):
             check("5 and others", above != 5 and named, f"{above}: {e}")
     binding.free()
     loaded.free()
+    product = COUNT + [constant("five", 5), twos("five", "f"), node("Compress", ["x", "above"], ["kept"], axis=0),
+                       node("MatMul", ["kept", "f"], ["p"], name="product"), node("Neg", ["p"], ["y"])]
+    loaded = library.load(model(product).SerializeToString())
+    try:
+        loaded.run({"x": rows(np.random.default_rng(1), 8, 4)})
+        check("a product of 4 and 5", False, "it is not refused")
+    except Refused as e:
+        check("a product of 4 and 5", "'product': sizes" in e.message and "is not" in e.message, f"{e}")
+    loaded.free()
     negative = COUNT + [constant("five", -5), node("Add", ["count", "five"], ["less"], name="taking"),
                         node("ConstantOfShape", ["less"], ["y"])]
     loaded = library.load(model(negative).SerializeToString())
