@@ -477,7 +477,7 @@ static importer_sizes *lessen_size(model_import *j, const importer_sizes *sizes,
 }
 
 /** Keeps sizes for which the graph was imported: those of 1, if they fit, else a trial's, of which
-    the first few are made smaller where they fit then. */
+    the first few above 2 are made smaller where they fit then. Each costs an import. */
 static void keep_fitting_sizes(model_import *j, const trial_import *of) {
   const import *open = &j->importer;
   const trial_import one = try_number(j, 1);
@@ -487,7 +487,7 @@ static void keep_fitting_sizes(model_import *j, const trial_import *of) {
   for (size_t i = 0; i < open->inputs.n; i++)
     for (size_t k = 0; k < open->inputs.at[i].node->rank && left; k++) {
       const node *size = open->inputs.at[i].node->dims[k];
-      if (node_is_const(size) || sizes[i].size[k] <= 1 || sizes[i].size[k] == size->lo) continue;
+      if (node_is_const(size) || sizes[i].size[k] <= 2 || sizes[i].size[k] == size->lo) continue;
       const trial_import less = try_sizes(j, lessen_size(j, sizes, size));
       if (less.failure.status == TN_OK) sizes = less.sizes;
       left--;
@@ -525,14 +525,14 @@ static int64_t compared_number(const import *open) {
   return number;
 }
 
-/** Tries the number that the refusal of open sizes tells for the sizes that it names, others 2. */
+/** Tries the number that the refusal of open sizes tells for the sizes that it names, others 1. */
 static trial_import try_compared_number(model_import *j) {
   const import *open = &j->importer;
   const named_sizes *told = &open->b.named;
   importer_sizes *sizes = arena_calloc(&j->work, open->inputs.n + 1, sizeof *sizes);
   for (size_t i = 0; i < open->inputs.n; i++) {
     const importer_port *p = &open->inputs.at[i];
-    int64_t *size = sizes_of_number(&j->work, p->node, 2);
+    int64_t *size = sizes_of_number(&j->work, p->node, 1);
     for (size_t k = 0; k < p->node->rank; k++)
       if (nodes_contain(told->single.at, told->single.n, p->node->dims[k]))
         size[k] = nearest_size(p->node->dims[k], compared_number(open));
