@@ -278,7 +278,8 @@ static bool is_scalar(const input_spec *o, const tn_port *port) {
   return o->text && !port->type.shape.rank && o->shape.rank == 1 && o->shape.size[0] == 1;
 }
 
-/** Elements of an input that decides, as many as it has where that is known: "2, 2". */
+/** Example elements of an input that decides on shapes, as many as it has if that is known: "2, 2".
+ */
 static const char *example_elements(command *c, const tn_port *port) {
   enum { SHOWN = 4 };
   const char *one = port->type.dtype == TN_BOOL ? "true" : "2";
@@ -358,7 +359,7 @@ static void set_elements(command *c, const model_input *in, const double element
   }
 }
 
-/** Raises if an element of a list for an input of strings is none. */
+/** Raises unless all elements that are given for an input of strings are strings. */
 static void check_strings(input_builder *k, size_t i) {
   const input_spec *o = &k->specs[i];
   const char *name = k->ports.at[i].name;

@@ -618,11 +618,11 @@ static void inspect_model(void *arg) {
 }
 
 static int act(command *c) {
+  const inspect_options *o = c->options;
   inspection x = {.c = c,
-                  .desc = load_model_parse_sizes(c, &((const inspect_options *)c->options)->size),
+                  .desc = load_model_parse_sizes(c, &o->size),
                   .info = TN_MODEL_FILE_INFO_INIT,
                   .memory = TN_MEMORY_INIT};
-  const inspect_options *o = c->options;
   if (o->input.n && !o->memory) command_usage_error(c, "--input needs --memory");
   model_inputs_check_option(c, "input", INPUT_OPTION_VALUE, &o->input);
   x.desc.name = "";
@@ -652,10 +652,9 @@ const verb verb_inspect = {
         "printed. Facts are what variants are compiled for: sizes of inputs, and inputs whose\n"
         "elements decide on shapes or branches.\n\n"
         "--memory compiles kernels without running them. Varying sizes are the smallest allowed,\n"
-        "at least 1, unless --size or --input sets them. Weights stay in the file if the device "
-        "can read\n"
-        "them there; the program and its kernels need further memory, and so do arrays whose\n"
-        "sizes a run computes and loops that the host runs, which are not counted.\n\n"
+        "at least 1, unless --size or --input sets them. Weights stay in the file if the device\n"
+        "can read them there; the program and its kernels need further memory, and so do arrays\n"
+        "whose sizes a run computes and loops that the host runs, which are not counted.\n\n"
         "--json: model, ir_version, producer, producer_version, opsets (by domain); inputs and\n"
         "outputs, each with name, type (text), dtype, shape (numbers, names or null; null for an\n"
         "unknown rank), and declared (text) if the file declares another type; sizes that vary,\n"

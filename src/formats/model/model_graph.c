@@ -198,8 +198,8 @@ typedef struct labelling {
 
 static bool is_new(const node *n, void *seen) { return !map_has(seen, n); }
 
-/** Labels the values whose elements are sizes that a node of the file reads or makes: what its
-    output depends on, and earlier ones do not. */
+/** Labels the tensors whose elements are sizes (ITEMs) that an output depends on and earlier
+   outputs do not: this node of the file makes or checks them. */
 static void add_labels_of_sizes(model_import *j, const onnx_node *producer, const node *value,
                                 labelling *l) {
   const node **from = arena_alloc(&j->work, (value->rank + 1u) * sizeof *from);
@@ -512,8 +512,8 @@ static void keep_trial(model_import *j, const trial_import *t) {
   keep_fitting_sizes(j, t);
 }
 
-/** The number with which the refusal of open sizes compares them, as weights have it; 0: none, or
-    several. */
+/** The constant size that the failure of the open import compares sizes with, as the rows of a
+    weight; 0: none, or several. */
 static int64_t compared_number(const import *open) {
   const named_sizes *told = &open->b.named;
   int64_t number = 0;
@@ -525,8 +525,8 @@ static int64_t compared_number(const import *open) {
   return number;
 }
 
-/** Tries the number that the refusal of open sizes tells for the sizes that it names, others 1. */
-static trial_import try_compared_number(model_import *j) {
+/** Imports with that constant for the sizes which the failure names, and with 1 for all others. */
+static trial_import try_compared_number(model_import *j, int64_t number) {
   const import *open = &j->importer;
   const named_sizes *told = &open->b.named;
   importer_sizes *sizes = arena_calloc(&j->work, open->inputs.n + 1, sizeof *sizes);
@@ -535,7 +535,7 @@ static trial_import try_compared_number(model_import *j) {
     int64_t *size = sizes_of_number(&j->work, p->node, 1);
     for (size_t k = 0; k < p->node->rank; k++)
       if (nodes_contain(told->single.at, told->single.n, p->node->dims[k]))
-        size[k] = nearest_size(p->node->dims[k], compared_number(open));
+        size[k] = nearest_size(p->node->dims[k], number);
     sizes[i] = (importer_sizes){p->port->name, size};
   }
   return try_sizes(j, sizes);
@@ -543,7 +543,8 @@ static trial_import try_compared_number(model_import *j) {
 
 /** The first trial that fails as an earlier one does; NULL: there is none, or some trial succeeds,
     whose sizes are kept. The numbers are small and large, even and odd, 1, the size of many a
-    batch, and one that is divided by all up to 8; at last, one that the refusal tells. */
+    batch, and one that is divided by all up to 8; the last trial takes the constant of the failure.
+ */
 static const trial_import *find_wrong_trial(model_import *j) {
   static const int64_t numbers[] = {2, 64, 63, 1, 840};
   enum { TRIALS = sizeof numbers / sizeof *numbers };
@@ -558,8 +559,9 @@ static const trial_import *find_wrong_trial(model_import *j) {
     for (size_t k = 0; k < i && !wrong; k++)
       if (fail_alike(&all[k], &all[i])) wrong = &all[k];
   }
-  if (wrong || !compared_number(&j->importer)) return wrong;
-  const trial_import told = try_compared_number(j);
+  int64_t number = compared_number(&j->importer);
+  if (wrong || !number) return wrong;
+  const trial_import told = try_compared_number(j, number);
   if (told.failure.status == TN_OK) keep_trial(j, &told);
   return NULL;
 }

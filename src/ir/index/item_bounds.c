@@ -19,7 +19,7 @@ static bool is_unfit(int64_t value) {
   return value <= ITEM_UNFIT && value > ITEM_UNFIT - range;
 }
 
-/** Writes the bounds; a greatest value that follows from an empty axis tells nothing. */
+/** Writes the bounds; the least one alone where the greatest is below it, as of an empty axis. */
 static void print_bounds(int64_t least, int64_t most, char *to, size_t room) {
   if (most < least)
     snprintf(to, room, "at least %lld", (long long)least);

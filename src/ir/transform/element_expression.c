@@ -119,12 +119,14 @@ static const node *gather_step(sweep *w, const node *n, const node *const e[]) {
   return select(w, g, element_of(w, x, to), ir_const_bits(w->g, (dtype)n->dtype, 0));
 }
 
-bool element_is_computed_anew(const node *n) {
-  if (n->op != OP_TO) return false;
-  const node *x = n->src[0];
+bool element_is_of_leaf(const node *x) {
   for (uint32_t i = 0; i < x->n_src; i++)
     if (x->src[i]->dtype != DT_INDEX) return false;
-  return x->op != OP_PARAM && x->op != OP_BUFFER && x->op != OP_TO;
+  return x->op != OP_PARAM && x->op != OP_BUFFER;
+}
+
+bool element_is_computed_anew(const node *n) {
+  return n->op == OP_TO && n->src[0]->op != OP_TO && element_is_of_leaf(n->src[0]);
 }
 
 /** An element of a TO is that of its operand; a leaf, which is anybody's, is computed there anew.

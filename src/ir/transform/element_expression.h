@@ -19,6 +19,9 @@ void element_source_coordinates(ir *g, const node *view, const node *x, const no
 /** A user's index (i64) as a coordinate: −1 where it is outside of an axis of a size. */
 const node *element_coordinate(ir *g, const node *index, const node *dim);
 
+/** True for a tensor that is computed from no other one: a constant, an iota. */
+bool element_is_of_leaf(const node *x);
+
 /** True for a TO of a constant or an iota: its elements are computed where they are needed, and an
     array of its operand is not read. */
 bool element_is_computed_anew(const node *n);

@@ -9,6 +9,7 @@
 #include "ir/core/build.h"
 #include "ir/core/node_device.h"
 #include "ir/core/tensor_loop.h"
+#include "ir/transform/element_expression.h"
 #include "ir/transform/substitute.h"
 #include "schedule/values/value.h"
 
@@ -32,12 +33,6 @@ static size_t number_of(const resolution *r, const node *n) {
 /** True for a tensor, not a size, that no device has. */
 static bool is_anybodys(const node *n) {
   return !n->device && n->dtype != DT_INDEX && n->dtype != DT_VOID;
-}
-
-static bool is_leaf(const node *n) {
-  for (uint32_t i = 0; i < n->n_src; i++)
-    if (n->src[i]->dtype != DT_INDEX) return false;
-  return true;
 }
 
 /** True for what is computed once, whoever needs it. */
@@ -116,9 +111,9 @@ static void make_copies(resolution *r, const node *n, uint32_t devices, size_t o
   const node *made = is_opaque(n) ? rebuild_on(r, n, own) : NULL;
   for (uint32_t rest = devices & ~(UINT32_C(1) << own); rest; rest &= rest - 1) {
     size_t d = first_device(rest);
-    copies[d] = made         ? to_device(r->g, made, d, own)
-                : is_leaf(n) ? to_device(r->g, n, d, SIZE_MAX)
-                             : rebuild_on(r, n, d);
+    copies[d] = made                    ? to_device(r->g, made, d, own)
+                : element_is_of_leaf(n) ? to_device(r->g, n, d, SIZE_MAX)
+                                        : rebuild_on(r, n, d);
   }
   map_set(r->a, &r->copies, n, copies);
 }
