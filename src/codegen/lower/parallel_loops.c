@@ -5,6 +5,7 @@
    Indices that may store one element are the last two where blocks overlap (law OVERLAP): one
    worker takes both. */
 #include "codegen/codegen.h"
+#include "codegen/lower/interchange_scatter.h"
 #include "ir/core/binder.h"
 #include "ir/core/topo_sort.h"
 #include "ir/index/index_arithmetic.h"
@@ -147,7 +148,8 @@ static const node *share_start(ir *g, const node *id, const node *units, const n
   return ix_min(g, ix_add(g, start, ix_floordiv(g, ix_add_const(g, start, 1), divisor)), units);
 }
 
-/** The END over a worker's share of a THREAD range, in place of the END over all of it. */
+/** The loops of a worker's share of a THREAD range, in place of the END over all of it. Its units
+   are independent but for the last two, where blocks overlap. */
 static const node *divide_loop(ir *g, const node *end, const node *count) {
   const node *r = end->src[0], *units = range_extent(r);
   const node *id = named(g, OP_SPECIAL, "core_id", &count, 1, NULL, 0);
@@ -160,7 +162,8 @@ static const node *divide_loop(ir *g, const node *end, const node *count) {
   const node **src = arena_alloc(ir_arena(g), end->n_src * sizeof *src);
   src[0] = mine;
   for (uint32_t i = 1; i < end->n_src; i++) src[i] = subst_ranges(g, end->src[i], &moved);
-  return ir_node(g, OP_END, DT_VOID, src, end->n_src, NULL, 0);
+  const node *made = ir_node(g, OP_END, DT_VOID, src, end->n_src, NULL, 0);
+  return joined ? made : interchange_scatter(g, made);
 }
 
 const node *codegen_parallel_loops(ir *g, const node *sink, const target *t) {
