@@ -179,8 +179,8 @@ as MaxPool gives it.
   kernel, as 2 and 3, or with dilations: with strides of 2 along two axes that is four times the work.
 - Pow to other exponents than −3, −2, −1, −0.5, 0.5 and 2 to 6, Sin, Cos and Tan: about ten, and
   three, times what they take in ONNX Runtime; half a second each to compile.
-- Products of f16 and bf16 are computed in f32, at f32's speed for large ones and half of it for few
-  rows; those of 8-bit integers in i32, at up to three times f32's speed where the processor has
+- Products of f16 and bf16 are computed in f32, at f32's speed for large ones and 0.7 of it for some
+  eight rows; those of 8-bit integers in i32, at up to three times f32's speed where the processor has
   instructions for groups of bytes (AVX-VNNI, AVX512-VNNI), else at a quarter of it.
 - Sizes that are left open may be 0, and what is done in vectors and tiles for each of them needs a
   rest that is done one by one: operators all of whose sizes are open run slower. `--size n=64..`,

@@ -20,11 +20,11 @@ static void add_text(str *s, const char *text) { str_add_bytes(s, text, strlen(t
 /* All fields, by position: a new field in either struct is a warning here
    (-Wmissing-field-initializers), and belongs in add_machine's numbers too. */
 _Static_assert(sizeof((target){
-                   0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0}, {{0, 0}, 0, 0}, 0, 0}) ==
+                   0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0}, {{0, 0}, 0, 0, 0}, 0, 0}) ==
                    sizeof(target),
                "");
 
-enum { NUMBERS = 23, FIRST_OF_HARDWARE = 16 };
+enum { NUMBERS = 24, FIRST_OF_HARDWARE = 17 };
 
 static void add_machine(str *s, const device_target *t) {
   add_text(s, t->device->backend->name);
@@ -33,14 +33,14 @@ static void add_machine(str *s, const device_target *t) {
   add_text(s, t->compiler->name);
   const target *c = &t->target;
   const tn_hardware *h = &c->hardware;
-  const uint64_t numbers[NUMBERS] = {c->vector_bytes,   c->registers,      c->threads,
-                                     c->index32,        c->arguments,      c->scratch,
-                                     c->rules.f16,      c->rules.bf16,     t->caps.scratch_buffer,
-                                     c->rules.lacks[0], c->rules.lacks[1], c->team_workers,
-                                     c->warp,           c->group_bytes,    c->lanes,
-                                     c->copy_bytes,     h->l1_bytes,       h->l2_bytes,
-                                     h->l3_bytes,       h->l3_cores,       h->line_bytes,
-                                     h->page_bytes,     h->cores};
+  const uint64_t numbers[NUMBERS] = {c->vector_bytes,   c->registers,       c->threads,
+                                     c->index32,        c->arguments,       c->scratch,
+                                     c->rules.f16,      c->rules.bf16,      t->caps.scratch_buffer,
+                                     c->rules.lacks[0], c->rules.lacks[1],  c->team_workers,
+                                     c->warp,           c->group_bytes,     c->lanes,
+                                     c->copy_bytes,     c->rules.f16_casts, h->l1_bytes,
+                                     h->l2_bytes,       h->l3_bytes,        h->l3_cores,
+                                     h->line_bytes,     h->page_bytes,      h->cores};
   str_add_bytes(s, (const char *)numbers, sizeof numbers);
 }
 

@@ -33,12 +33,23 @@ static bool holds_all(dtype to, dtype from) {
   return magnitude_bits(from) <= magnitude_bits(to);
 }
 
+/** True if a target has values of a type as bit patterns only. */
+static bool is_emulated(const rewriter *rw, dtype a) {
+  const rule_target *t = rw->target;
+  return t && ((a == DT_F16 && !t->f16) || (a == DT_BF16 && !t->bf16));
+}
+
+/** True if a target converts between two types by way of f32. */
+static bool casts_through_f32(const rewriter *rw, dtype a, dtype b) {
+  bool through = (is_emulated(rw, a) && b != DT_F32) || (is_emulated(rw, b) && a != DT_F32);
+  return through && a != b;
+}
+
 bool guard_exact_cast(rewriter *rw, const node *n, const node *from, const node *to) {
-  (void)rw;
   dtype a = (dtype)from->dtype, b = (dtype)to->dtype, c = (dtype)n->dtype;
   /* Out of range, an integer source wraps around; a float in between saturates. */
   bool saturates = dtype_is_int(a) && dtype_is_float(b) && dtype_is_int(c);
-  return holds_all(b, a) && (!saturates || holds_all(c, a));
+  return holds_all(b, a) && (!saturates || holds_all(c, a)) && !casts_through_f32(rw, a, c);
 }
 
 bool guard_no_wider(rewriter *rw, const node *n, const node *b, const node *a) {
@@ -201,8 +212,11 @@ const node *build_known_equal(rewriter *rw, const node *n, const node *a, const 
 
 bool guard_emulated(rewriter *rw, const node *n, const node *x) {
   (void)n;
-  const rule_target *t = rw->target;
-  return t && ((x->dtype == DT_F16 && !t->f16) || (x->dtype == DT_BF16 && !t->bf16));
+  return is_emulated(rw, (dtype)x->dtype);
+}
+
+bool guard_emulated_cast(rewriter *rw, const node *n, const node *x) {
+  return guard_emulated(rw, n, x) && !rw->target->f16_casts;
 }
 
 static bool is_constant_within(const node *n, uint64_t low, uint64_t high) {

@@ -32,6 +32,7 @@ bool guard_no_axes(rewriter *rw, const node *n);
 
 /** True if x has a 16-bit float type in which the target does not compute. */
 bool guard_emulated(rewriter *rw, const node *n, const node *x);
+bool guard_emulated_cast(rewriter *rw, const node *n, const node *x);
 /** True if a shift count is a constant in range, or masked to the range by AND. */
 bool guard_count_in_range(rewriter *rw, const node *n, const node *c);
 /** True if the operand of the cast n is clamped to the integer type's range:

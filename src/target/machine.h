@@ -1,6 +1,7 @@
 /* Declares the constants of the machine model, MACHINE_NAME for each row of target/machine.def:
    integers as enumerators, other values as doubles; of a size three, its plausible range and its
-   default; of a level of instruction sets its vectors, registers and whether it has FMA. */
+   default; of a level of instruction sets its vectors, registers, and whether it has FMA and
+   conversions of f16. */
 #ifndef TENON_TARGET_MACHINE_H
 #define TENON_TARGET_MACHINE_H
 
@@ -9,9 +10,9 @@
 
 enum {
 #define MACHINE_INTEGER(name, value, unit, meaning, source) MACHINE_##name = value,
-#define MACHINE_ISA(name, vector_bytes, registers, fma, meaning, source)                \
+#define MACHINE_ISA(name, vector_bytes, registers, fma, f16c, meaning, source)          \
   MACHINE_##name##_VECTOR_BYTES = vector_bytes, MACHINE_##name##_REGISTERS = registers, \
-  MACHINE_##name##_FMA = fma,
+  MACHINE_##name##_FMA = fma, MACHINE_##name##_F16C = f16c,
 #include "target/machine.def"
 };
 

@@ -141,6 +141,19 @@ for to in DTYPES:
     for kind in ("f16", "i32", "i64", "u64", "bool"):
         x = c.some(20, kind) if kind in FLOATS + ["bool"] else c.integers(20, kind)
         c.check(f"cast {kind} to {to}", tn.cast(tn.of(x), to), convert(x, to))
+
+# Every f16, and the f32 at and beside each of them and each tie between two, in vectors and a rest.
+halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+singles = halves.astype(np.float32)
+ties = (singles[:0x7bff] + singles[1:0x7c00]) / 2
+near = np.concatenate([singles, ties, -ties, np.float32([65520, 1e-45, 3e38])])
+near = np.concatenate([near, np.nextafter(near, np.float32(np.inf)),
+                       np.nextafter(near, np.float32(-np.inf))])
+for n in (1, 3, 21, near.size):
+    c.check(f"cast {n} f16", tn.cast(tn.of(halves[-n:]), "f32"), singles[-n:])
+    c.check(f"cast {n} f32 to f16", tn.cast(tn.of(near[-n:]), "f16"), near[-n:].astype(np.float16))
+c.check("double all f16", tn.add(tn.of(halves), tn.of(halves)), halves + halves)
+
 c.check("cast num", tn.cast(tn.num(0.1), "f64"), np.float64(0.1))
 c.check("cast weak int", tn.cast(tn.int(300), "u8"), np.uint8(44))
 for a, b in [("f32", "i32"), ("u64", "f64"), ("f16", "bf16"), ("bf16", "u16"), ("i8", "u8")]:

@@ -563,6 +563,8 @@ static void targets(void **state) {
   assert_ptr_not_equal(t, least);
   assert_int_equal(least->target.vector_bytes, 16);
   assert_string_equal(least->caps.target, "x86-64");
+  assert_false(least->target.rules.f16_casts);
+  assert_true(t->target.rules.f16_casts == (t->target.vector_bytes >= 32));
   assert_true(rule_target_lacks_op(&least->target.rules, OP_FMA));
 #endif
   device_target_desc wrong = {.pair = "c/gcc"};

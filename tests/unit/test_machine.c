@@ -18,7 +18,7 @@ typedef struct row {
 static const row rows[] = {
 #define MACHINE_SIZE(name, least, most, usual, unit, meaning, source) \
   {#name, unit, meaning, source},
-#define MACHINE_ISA(name, vector_bytes, registers, fma, meaning, source) \
+#define MACHINE_ISA(name, vector_bytes, registers, fma, f16c, meaning, source) \
   {#name, "bytes", meaning, source},
 #define MACHINE_INTEGER(name, value, unit, meaning, source) {#name, unit, meaning, source},
 #define MACHINE_REAL(name, value, unit, meaning, source)    {#name, unit, meaning, source},

@@ -125,6 +125,7 @@ static tn_status set_target(device_target *t, diag *d) {
                        .copy_bytes = (uint16_t)c->copy_bytes};
   t->target.rules.f16 = c->dtypes >> TN_F16 & 1;
   t->target.rules.bf16 = c->dtypes >> TN_BF16 & 1;
+  t->target.rules.f16_casts = c->f16_casts;
   for (const char *const *name = c->lacks; name && *name; name++) {
     op o = op_from_name(*name, strlen(*name));
     if (o == OP_LIMIT)

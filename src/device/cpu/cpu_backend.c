@@ -148,6 +148,7 @@ tn_status cpu_describe(void *device, const char *limit, tn_capabilities *caps, t
   TN_DTYPE_LIST(TYPE)
 #undef TYPE
   caps->dtypes &= ~(UINT64_C(1) << TN_F16 | UINT64_C(1) << TN_BF16);
+  caps->f16_casts = level->f16c;
   caps->lacks = &((cpu *)device)->lacks[isa_target_rows(&target)][level->fma];
   caps->hardware = cpu_hardware();
   return TN_OK;

@@ -20,7 +20,7 @@
 #define LEVEL(row, name, flag, cpu, here)                                                          \
   {                                                                                                \
     name, flag, cpu, MACHINE_##row##_VECTOR_BYTES, MACHINE_##row##_REGISTERS, MACHINE_##row##_FMA, \
-        here                                                                                       \
+        MACHINE_##row##_F16C, here                                                                 \
   }
 
 static bool always(void) { return true; }

@@ -17,6 +17,7 @@ typedef struct isa_level {
   uint16_t vector_bytes;
   uint16_t registers; /* of that width */
   bool fma;           /* has a fused multiply-add */
+  bool f16c;          /* converts between f16 and f32 */
   bool (*here)(void); /* true if this processor has the level and the system lets it be used */
 } isa_level;
 

@@ -59,6 +59,7 @@ static tn_status null_describe(void *device, const char *limit, tn_capabilities 
   memcpy(caps->target, "null", sizeof "null");
   caps->vector_bytes = MACHINE_X86_64_V3_VECTOR_BYTES;
   caps->registers = MACHINE_X86_64_V3_REGISTERS;
+  caps->f16_casts = MACHINE_X86_64_V3_F16C;
   caps->threads = true;
   caps->dtypes = UINT64_MAX;
   caps->hardware = hardware_with_defaults(&(tn_hardware){0});

@@ -1,5 +1,5 @@
 /* Target features that lowering rules read: the ops for which the target has no instruction, and
-   whether it computes in 16-bit floats. */
+   whether it computes in 16-bit floats, or converts them. */
 #ifndef TENON_IR_TRANSFORM_RULE_TARGET_H
 #define TENON_IR_TRANSFORM_RULE_TARGET_H
 
@@ -11,6 +11,8 @@ typedef struct rule_target {
   uint64_t lacks[2];
   /** Arithmetic in f16 or bf16; without it they are bit patterns and arithmetic is in f32. */
   bool f16, bf16;
+  /** Casts between f16 and f32 alone, where there is no arithmetic in f16. */
+  bool f16_casts;
 } rule_target;
 
 /** Adds an op to those that the target lacks. */

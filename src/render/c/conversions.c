@@ -89,6 +89,34 @@ static const c_conversion_intrinsic *find_intrinsic(const c_writer *w, c_value_t
   return NULL;
 }
 
+/** The body of a conversion's helper by the intrinsics of its lanes, each under its condition, and
+    `other` where none holds. */
+static const char *choose_intrinsic(c_writer *w, dtype to, dtype from, c_value_type result,
+                                    const char *other) {
+  str text = str_new(w->arena);
+  for (size_t i = 0; i < w->d->conversion.n_intrinsics; i++) {
+    const c_conversion_intrinsic *x = &w->d->conversion.intrinsics[i];
+    if (x->from != from || x->to != to || x->lanes != result.lanes) continue;
+    c_template_arguments b = {.a = "a", .t = result};
+    str_addf(&text, "#%s %s\n  return %s;\n", text.n ? "elif" : "if", x->condition,
+             c_template_fill(w, x->text, &b));
+  }
+  return text.n ? arena_printf(w->arena, "%s#else\n  %s\n#endif", str_text(&text), other) : other;
+}
+
+c_fragment c_convert_f16(c_writer *w, dtype to, dtype from, uint16_t lanes, c_fragment p) {
+  const char *one = w->d->conversion.f16[to == DT_F16];
+  c_value_type result = c_value_type_make(to, lanes), param = c_value_type_make(from, lanes);
+  c_template_arguments b = {.a = lanes > 1 ? "a" : c_fragment_operand(w, p), .t = result};
+  if (lanes == 1) return c_template_primary(w, one, &b);
+  c_template_arguments lane = {.a = c_template_fill(w, w->d->lane, &b)};
+  c_template_arguments loop = {.a = c_template_fill(w, one, &lane), .t = result, .n = lanes};
+  const char *body = choose_intrinsic(w, to, from, result, c_template_fill(w, w->d->lanes, &loop));
+  const char *name =
+      arena_printf(w->arena, "cast_%sx%u_%s", dtype_name(from), (unsigned)lanes, dtype_name(to));
+  return c_call_helper(w, name, body, result, &param, &p, 1);
+}
+
 c_fragment c_convert(c_writer *w, c_value_type to, c_value_type from, c_fragment p) {
   bool vector = to.lanes > 1;
   if (to.dtype == from.dtype) return p;

@@ -93,6 +93,7 @@ typedef struct c_conversion_text {
   const char *to_bool[2]; /* from a number; vectors: to a mask as wide */
   c_op bitcast[2];
   const char *to_mask; /* from a scalar truth value to a lane of a mask */
+  const char *f16[2];  /* from a scalar f16, a pattern, to f32, and back; NULL: none */
   const c_conversion_intrinsic *intrinsics;
   size_t n_intrinsics;
   const char *of_mask; /* from a mask to numbers 0 and 1 as wide */

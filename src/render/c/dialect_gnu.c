@@ -95,9 +95,25 @@ static const c_intrinsic intrinsics[] = {
         "long long __attribute__((vector_size(16)))){(long long)($a), 0})"                   \
   }
 
+#define F16(lanes, feature, widened, narrowed)                                       \
+  {DT_F16, DT_F32, lanes, "defined " feature, "($t)" widened}, {                     \
+    DT_F32, DT_F16, lanes, "defined " feature, "($t)" narrowed /* to nearest even */ \
+  }
+#define PATTERNS "(short __attribute__((vector_size(16))))"
+#define QUARTET  "(long long __attribute__((vector_size(16))))"
+#define FLOATS4  "(float __attribute__((vector_size(16))))"
+
 static const c_conversion_intrinsic conversions[] = {
     WIDEN(DT_U8, DT_I32, "zx"),
     WIDEN(DT_I8, DT_I32, "sx"),
+    F16(16, "__AVX512F__",
+        "__builtin_ia32_vcvtph2ps512_mask((short __attribute__((vector_size(32))))($a), "
+        "(float __attribute__((vector_size(64)))){0}, -1, 4)",
+        "__builtin_ia32_vcvtps2ph512_mask($a, 0, (short __attribute__((vector_size(32)))){0}, -1)"),
+    F16(8, "__F16C__", "__builtin_ia32_vcvtph2ps256(" PATTERNS "($a))",
+        "__builtin_ia32_vcvtps2ph256($a, 0)"),
+    F16(4, "__F16C__", "__builtin_ia32_vcvtph2ps(" PATTERNS "(" QUARTET "{(long long)($a), 0}))",
+        "(" QUARTET "__builtin_ia32_vcvtps2ph($a, 0))[0]"),
 };
 
 /* Products of groups of small elements: of one element each for scalars and other vectors, and by
@@ -379,6 +395,8 @@ const c_dialect c_gnu = {
             .to_bool = {"$a != 0", "($m)($a != ($o){0})"},
             .bitcast = {{"return ((union {\n    $o from;\n    $t to;\n  }){$a}).to;", C_FUNCTION},
                         UNARY("($t)$a")},
+            .f16 = {"__builtin_ia32_vcvtph2ps(" PATTERNS "{(short)$a})[0]",
+                    "(uint16_t)__builtin_ia32_vcvtps2ph(" FLOATS4 "{$a}, 0)[0]"},
             .intrinsics = conversions,
             .n_intrinsics = sizeof conversions / sizeof *conversions,
             .to_mask = "-$a",

@@ -85,6 +85,9 @@ static c_fragment bitcast(c_writer *w, const node *n) {
 static c_fragment cast(c_writer *w, const node *n) {
   const node *x = n->src[0];
   dtype to = (dtype)n->dtype;
+  bool is_of_f16 = (to == DT_F32 && x->dtype == DT_F16) || (to == DT_F16 && x->dtype == DT_F32);
+  if (is_of_f16 && w->d->conversion.f16[0])
+    return c_convert_f16(w, to, (dtype)x->dtype, n->lanes, operand(w, n, 0));
   if (c_is_half(to) || c_is_half((dtype)x->dtype)) fail_unsupported(w, n);
   c_value_type from = operand_type(w, n, 0), form = c_value_type_of(w, n);
   c_fragment p = operand(w, n, 0);

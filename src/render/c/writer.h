@@ -111,6 +111,8 @@ c_fragment c_call_helper(c_writer *w, const char *name, const char *body, c_valu
 c_fragment c_reinterpret(c_writer *w, c_value_type to, c_value_type from, c_fragment p);
 /** The same number as another value type; masks are signed integers here. */
 c_fragment c_convert(c_writer *w, c_value_type to, c_value_type from, c_fragment p);
+/** A conversion between f16, as bit patterns, and f32, in a dialect that has the instruction. */
+c_fragment c_convert_f16(c_writer *w, dtype to, dtype from, uint16_t lanes, c_fragment p);
 
 static inline bool c_is_half(dtype t) { return t == DT_F16 || t == DT_BF16; }
 static inline bool c_is_number(dtype t) { return dtype_is_float(t) && !c_is_half(t); }

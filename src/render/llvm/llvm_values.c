@@ -84,12 +84,27 @@ static const char *compare_with_zero(llvm_writer *w, converted x, unsigned lanes
                    llvm_type(w, x.dtype, lanes), x.value, llvm_constant(w, x.dtype, lanes, 0));
 }
 
+/** A conversion between f16, a pattern, and f32. */
+static const char *cast_f16(llvm_writer *w, const node *n) {
+  unsigned lanes = n->lanes;
+  const char *value = llvm_value(w, n->src[0]), *single = llvm_type(w, DT_F32, lanes),
+             *pattern = llvm_type(w, DT_F16, lanes);
+  const char *half = lanes > 1 ? arena_printf(w->arena, "<%u x half>", lanes) : "half";
+  if (n->dtype == DT_F32) {
+    value = llvm_emit(w, "bitcast %s %s to %s", pattern, value, half);
+    return llvm_emit(w, "fpext %s %s to %s", half, value, single);
+  }
+  value = llvm_emit(w, "fptrunc %s %s to %s", single, value, half);
+  return llvm_emit(w, "bitcast %s %s to %s", half, value, pattern);
+}
+
 static const char *cast(llvm_writer *w, const node *n) {
   const node *x = n->src[0];
   dtype to = (dtype)n->dtype, from = (dtype)x->dtype;
   unsigned lanes = n->lanes;
   converted v = {from, llvm_value(w, x)};
   if (to == from) return v.value;
+  if ((to == DT_F32 && from == DT_F16) || (to == DT_F16 && from == DT_F32)) return cast_f16(w, n);
   if (is_half(to) || is_half(from)) llvm_fail_unsupported(w, n);
   if (to == DT_BOOL) return compare_with_zero(w, v, lanes);
   if (llvm_is_float(from) && llvm_is_float(to))
