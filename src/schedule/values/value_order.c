@@ -74,9 +74,15 @@ static void add_conflict(ordering *o, const node *set) {
   vec_push(o->kept, o->conflicts, of_root ? of_root : set);
 }
 
+/** Leaves the values of a path from the n-th on, which are visited again where they are needed. */
+static void shorten_path(ordering *o, visits *path, size_t n) {
+  while (path->n > n) map_set(o->a, &o->state, path->at[--path->n].v, NULL);
+}
+
 /** Breaks the cycle that the end of the path forms with `met`: finds on it a value that waits for a
     reader of an array it overwrites, which exists as reads alone have no cycles, and stops it
-   waiting. */
+    waiting. Values behind it are on the path for its sake alone: kept there, they would seem to be
+    parts of other cycles through it. */
 static void break_cycle(ordering *o, visits *path, const value *met) {
   for (size_t i = path->n; i-- > 0;) {
     visit *at = &path->at[i];
@@ -84,6 +90,7 @@ static void break_cycle(ordering *o, visits *path, const value *met) {
       for (size_t k = 0; k < at->v->memory.stores.n; k++)
         add_conflict(o, at->v->memory.stores.at[k].array);
       at->next = at->before.n;
+      shorten_path(o, path, i + 1);
       return;
     }
     if (at->v == met) break;
