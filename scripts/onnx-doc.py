@@ -74,9 +74,10 @@ so in all versions, or in those that are named.
   initializers, come of shapes, or are elements of inputs (below); onnxsim folds what is constant.
 - Sizes that a run computes from data (NonZero, Compress, Unique, NonMaxSuppression; a Reshape's or an Expand's shape, ends of a
   Slice, the count of a Range, repeats of a Tile, K of a TopK, trips of a Loop), where they must equal
-  others: the run compares them for elementwise operators, MatMul, Concat, Expand, Reshape and Split, and does
-  not broadcast one of them that turns out to be 1; elsewhere two are equal if they come of one node. A run refuses a size that does not fit, and
-  names the node that computed it; a computed size of 0 in a Reshape, or a sum of sizes that is
+  others: the run compares them for elementwise operators, MatMul, Concat, Expand, Reshape, Split and
+  NonMaxSuppression, K of a TopK with its axis, and does not broadcast one of them that turns out to be 1; elsewhere
+  two are equal if they come of one node. A run refuses a size that does not fit, and names the node that computes
+  or checks it; a computed size of 0 in a Reshape, or a sum of sizes that is
   0, is 0 and copies no size of the input, and one of -1, as a computed negative pad, is refused. Windows
   (Conv, pooling) need axes that are known to be long enough before the run.
 

@@ -182,7 +182,8 @@ TN_API tn_tensor *tn_bitcast(tn_tensor *x, tn_dtype dtype);
 
    Reduce over `axes`, in any order; with `keepdims` each becomes 1, else it is removed. TN_ALL is
    every axis; an empty list reduces nothing. Operations that need an element refuse an axis that
-   can be empty: of size 0, or of a variable size without a minimum of at least 1. */
+   can be empty: of size 0, or of a variable size without a minimum of at least 1. Of a size that a
+   run computes (tn_dim_item) the run checks it, and fails with TN_ERR_SHAPE. */
 
 /** X(name, rule, meaning): tn_tensor *tn_<name>(tn_tensor *x, tn_axes axes, bool keepdims). Rules:
     SUM     takes any type; bools and signed integers give i64, unsigned ones u64, floats their own,
@@ -213,7 +214,7 @@ TN_API tn_tensor *tn_std(tn_tensor *x, tn_axes axes, int ddof, bool keepdims);
 
 /** Return the index (i64) of the largest or smallest element along one axis: the first of equal
     ones, and the first NaN if there is one. Integers and floats. TN_ERR_SHAPE where the axis can be
-    empty. */
+    empty, as for tn_max. */
 TN_API tn_tensor *tn_argmax(tn_tensor *x, int axis, bool keepdims);
 TN_API tn_tensor *tn_argmin(tn_tensor *x, int axis, bool keepdims);
 
@@ -331,7 +332,9 @@ TN_API tn_tensor *tn_concat(tn_tensor *const x[], size_t n, int axis);
 TN_API tn_tensor *tn_stack(tn_tensor *const x[], size_t n, int axis);
 
 /** Splits an axis into `n` parts of the given sizes, which add up to it; `sizes` NULL: equal parts.
-    Every out[i] is set, to an invalid tensor on failure. As torch.split and numpy.split. */
+    Every out[i] is set, to an invalid tensor on failure: TN_ERR_SHAPE unless the sizes provably add
+    up to the axis, or a run computes one of them, and checks the sum. As torch.split and
+    numpy.split. */
 TN_API void tn_split(tn_tensor *x, int axis, const tn_dim sizes[], tn_tensor *out[], size_t n);
 
 /** Repeats the whole of x repeats[i] times along axis i; the shorter of x's shape and `repeats` is
@@ -428,7 +431,7 @@ TN_API tn_tensor *tn_argsort(tn_tensor *x, int axis, bool descending);
 
 /** Finds the k largest or smallest elements along `axis`, in order, and their indices (i64):
     out[0] and out[1], invalid tensors on failure. TN_ERR_SHAPE unless k is provably from 0 to the
-    axis's size. As torch.topk with sorted=True. */
+    axis's size, or a run computes one of the two, and checks it. As torch.topk with sorted=True. */
 TN_API void tn_topk(tn_tensor *x, tn_dim k, int axis, bool largest, tn_tensor *out[2]);
 
 /** Finds the distinct slices of x along `axis`, in order if `sorted`, the first elements deciding

@@ -36,16 +36,48 @@ static const node *unfit_number(ir *g, const node *x, const node *y) {
   return ir_op2(g, OP_SUB, ir_const_int(g, DT_I64, ITEM_UNFIT), both);
 }
 
-const node *size_if_equal(builder *b, const node *size, const node *x, const node *y) {
+/** A size that a run checks: it is refused unless two numbers are equal. */
+static const node *size_if_numbers_equal(builder *b, const node *size, const node *x,
+                                         const node *y) {
   ir *g = b->ir;
-  const node *m = number_of(b, x), *n = number_of(b, y);
   const node *checked =
-      ir_op3(g, OP_WHERE, ir_op2(g, OP_EQ, m, n), number_of(b, size), unfit_number(g, m, n));
+      ir_op3(g, OP_WHERE, ir_op2(g, OP_EQ, x, y), number_of(b, size), unfit_number(g, x, y));
   return ir_item(g, checked, NULL, 0, size);
 }
 
-const node *size_checked(builder *b, const node *size, const node *rest, const node *whole) {
-  return size_if_equal(b, size, ix_mul(b->ir, size, rest), whole);
+const node *size_if_equal(builder *b, const node *size, const node *x, const node *y) {
+  return size_if_numbers_equal(b, size, number_of(b, x), number_of(b, y));
+}
+
+/** The product of numbers that are at least 0, or `most` if it is greater. */
+static const node *product_up_to(ir *g, const node *x, const node *y, int64_t most) {
+  const node *limit = ir_const_int(g, DT_I64, most);
+  const node *divisor = ir_op2(g, OP_MAX, y, ir_const_int(g, DT_I64, 1));
+  const node *fits = ir_op2(g, OP_LE, x, ir_op2(g, OP_FLOORDIV, limit, divisor));
+  return ir_op3(g, OP_WHERE, fits, ir_op2(g, OP_MUL, x, y), limit);
+}
+
+/** The number of elements of a shape, or `most` if it is greater: computed sizes, which a run has
+    not compared yet, may have a product beyond 64 bits. */
+static const node *count_elements(builder *b, size_t rank, const node *const dims[], int64_t most) {
+  const node *index = ix_const(b->ir, 1), *number = NULL;
+  double bound = 1;
+  for (size_t i = 0; i < rank; i++) {
+    bound *= (double)dims[i]->hi;
+    if (!number && bound < (double)most) {
+      index = ix_mul(b->ir, index, dims[i]);
+      continue;
+    }
+    if (!number) number = number_of(b, index);
+    number = product_up_to(b->ir, number, number_of(b, dims[i]), most);
+  }
+  return number ? number : number_of(b, index);
+}
+
+const node *size_if_fits(builder *b, const node *size, const sizes *shape, const node *x) {
+  const int64_t most = INT64_C(1) << 62; /* two shapes of more elements do not fit */
+  return size_if_numbers_equal(b, size, count_elements(b, shape->rank, shape->at, most),
+                               count_elements(b, x->rank, x->dims, most - 1));
 }
 
 const node *size_at_least(builder *b, const node *size, int64_t least) {
@@ -66,10 +98,11 @@ static const node *size_of_number(builder *b, const node *n) {
 static bool is_checked_as(builder *b, const node *size, const node *other) {
   const node *where = size->op == OP_ITEM ? size->src[0] : NULL;
   if (!where || where->op != OP_WHERE || where->src[0]->op != OP_EQ) return false;
-  const node *most = size->src[size->n_src - 1], *one = ix_const(b->ir, 1);
+  const node *most = size->src[size->n_src - 1];
   for (size_t i = 0; i < 2; i++) {
     const node *equal = size_of_number(b, where->src[0]->src[i]);
-    if (equal && size_checked(b, most, one, equal) == size) return other == most || other == equal;
+    if (equal && size_if_equal(b, most, most, equal) == size)
+      return other == most || other == equal;
   }
   return false;
 }
@@ -81,5 +114,6 @@ const node *size_agreed(builder *b, const node *x, const node *y) {
   if (is_checked_as(b, x, y)) return x;
   if (is_checked_as(b, y, x)) return y;
   bool is_swapped = x_is_computed && (!size_is_computed(b, y) || y->id < x->id);
-  return size_checked(b, is_swapped ? y : x, ix_const(b->ir, 1), is_swapped ? x : y);
+  const node *size = is_swapped ? y : x;
+  return size_if_equal(b, size, size, is_swapped ? x : y);
 }

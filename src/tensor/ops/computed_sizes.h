@@ -11,8 +11,9 @@ bool size_is_computed(builder *b, const node *size);
 /** A size that a run checks: it is refused unless x and y are equal. */
 const node *size_if_equal(builder *b, const node *size, const node *x, const node *y);
 
-/** A size that a run checks: it is refused unless `whole` is `size` · `rest`. */
-const node *size_checked(builder *b, const node *size, const node *rest, const node *whole);
+/** A size of a shape that a run checks: it is refused unless x has as many elements as the shape.
+ */
+const node *size_if_fits(builder *b, const node *size, const sizes *shape, const node *x);
 
 /** Sizes that a run checks: refused unless they are at least `least`, or at most `most`. */
 const node *size_at_least(builder *b, const node *size, int64_t least);

@@ -24,7 +24,7 @@ static const node *reshape_checked(builder *b, const node *x, sizes s, size_t wi
   for (size_t i = 0; i < s.rank; i++)
     if (i != at) rest = ix_mul(g, rest, s.at[i]);
   if (!s.at[at]) s.at[at] = ix_floordiv(g, whole, ix_max(g, rest, ix_const(g, 1)));
-  s.at[at] = size_checked(b, s.at[at], rest, whole);
+  s.at[at] = size_if_fits(b, s.at[at], &s, x);
   return shape_reshape(b, x, &s);
 }
 

@@ -296,6 +296,24 @@ def run_empty_refusals(library, check):
         loaded.free()
 
 
+def run_products(library, check):
+    """Shapes of 2⁶⁴ + 4 elements, which are 4 in 64 bits, do not fit 4 of them."""
+    nodes = [constant("places", 0, 1, 2, 3), node("Gather", ["x", "places"], ["four"]),
+             node("Relu", ["four"], ["sizes"]), node("Cast", ["sizes"], ["shape"], to=I64),
+             node("Reshape", ["four", "shape"], ["r"]), node("Shape", ["r"], ["y"])]
+    loaded = library.load(model(nodes).SerializeToString())
+    binding = loaded.bind()
+    for sizes, fits in (([2, 2, 1, 1], True), ([173620, 5581, 49477, 384773], False), ([4, 1, 1, 1], True),
+                        ([0, 173620, 5581, 384773], False)):
+        try:
+            y = binding.run({"x": np.array(sizes, np.float32)})["y"]
+            check(f"shape {sizes}", fits and y.tolist() == sizes, f"{y}")
+        except Refused as e:
+            check(f"shape {sizes}", not fits and "do not fit together" in e.message, f"{e}")
+    binding.free()
+    loaded.free()
+
+
 def run_split(library, check):
     """Parts that do not add up to the axis are refused, whichever of them is read."""
     for name in ("p", "q"):
@@ -366,6 +384,7 @@ def main():
     run_empty(library, check)
     run_refusals(library, check)
     run_empty_refusals(library, check)
+    run_products(library, check)
     run_split(library, check)
     run_sums_of_integers(library, check)
     run_explanation(sys.argv[1], check)
