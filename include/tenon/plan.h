@@ -194,7 +194,8 @@ TN_API tn_status tn_binding_run(tn_binding *binding);
 TN_API tn_status tn_binding_prepare(tn_binding *binding);
 
 /** Returns the number of the variant that the last run took, in the order in which those of the
-   plan were compiled, from 0; -1 before a run and after one that failed. */
+   plan were compiled, from 0; of a model with a plan for each set of sizes or elements the numbers
+   of each plan begin at a multiple of 65536. -1 before a run and after one that failed. */
 TN_API int64_t tn_binding_variant(const tn_binding *binding);
 
 /** Returns the type of an output in the last run, with all sizes known; TN_UNDEFINED before a run,

@@ -360,11 +360,20 @@ static void print_ports(inspection *x, const char *title, const inspected_ports 
   }
 }
 
+/** True if a size of the same name and bounds stands before the i-th. */
+static bool is_repeated_size(const inspection *x, size_t i) {
+  const size_bounds *s = &x->varying.at[i];
+  for (const size_bounds *t = x->varying.at; t < s; t++)
+    if (!strcmp(t->name, s->name) && t->min == s->min && t->max == s->max) return true;
+  return false;
+}
+
 /** Prints sizes, with bounds as --size takes them: "sizes      batch, height=3.., width=..64". */
 static void print_varying_sizes(inspection *x) {
   for (size_t i = 0; i < x->varying.n; i++) {
     const size_bounds *s = &x->varying.at[i];
     bool is_bounded = s->min > 0 || s->max < TN_MODEL_SIZE_MAX;
+    if (is_repeated_size(x, i)) continue;
     printf("%s%s%s", i ? ", " : "sizes      ", text_escape(&x->c->arena, s->name),
            is_bounded ? "=" : "");
     if (!is_bounded) continue;
