@@ -2,6 +2,8 @@
    to 1 MiB; a larger allocation gets a block of its own size. */
 #include "base/arena.h"
 
+#include "base/memory_limit.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -73,8 +75,9 @@ static arena_block *new_block(arena *a, size_t bytes) {
   if (bytes > SIZE_MAX - sizeof(arena_block)) diag_raise(a->diag, TN_ERR_MEMORY, "out of memory");
   if (wanted < bytes + sizeof(arena_block)) wanted = bytes + sizeof(arena_block);
   arena_block *b = mem_alloc(a->mem, wanted);
-  char none[MEM_TEXT_BYTES];
-  if (!b) diag_raise(a->diag, TN_ERR_MEMORY, "%s", mem_exhausted_text(wanted, none));
+  char none[MEMORY_LIMIT_TEXT_BYTES];
+  if (!b)
+    diag_raise(a->diag, TN_ERR_MEMORY, "%s", memory_limit_exhausted_text(a->mem, wanted, none));
   b->bytes = wanted;
   return b;
 }

@@ -1,6 +1,8 @@
 /* Implements limits on memory: counts the bytes of requests that fit. */
 #include "base/memory_limit.h"
 
+#include <stdio.h>
+
 /** False, and nothing is counted, beyond the limit. */
 static bool count_bytes(memory_limit *l, uint64_t bytes) {
   uint64_t used = atomic_load(&l->used);
@@ -40,4 +42,18 @@ bool memory_limit_count(const mem *m, uint64_t bytes) {
 void memory_limit_uncount(const mem *m, uint64_t bytes) {
   memory_limit *l = m->user;
   if (memory_limit_is_set(m)) atomic_fetch_sub(&l->used, bytes);
+}
+
+const char *memory_limit_exhausted_text(const mem *m, uint64_t bytes,
+                                        char text[MEMORY_LIMIT_TEXT_BYTES]) {
+  char wanted[MEM_TEXT_BYTES], in_use[MEM_TEXT_BYTES], most[MEM_TEXT_BYTES];
+  mem_exhausted_text(bytes, wanted);
+  snprintf(text, MEMORY_LIMIT_TEXT_BYTES, "%s", wanted);
+  if (!memory_limit_is_set(m)) return text;
+  const memory_limit *l = m->user;
+  uint64_t used = atomic_load(&l->used);
+  if (used <= l->most && bytes <= l->most - used) return text;
+  snprintf(text, MEMORY_LIMIT_TEXT_BYTES, "%s: %s of the limit of %s are in use", wanted,
+           mem_format_bytes(used, in_use), mem_format_bytes(l->most, most));
+  return text;
 }

@@ -26,4 +26,10 @@ bool memory_limit_is_set(const mem *m);
 bool memory_limit_count(const mem *m, uint64_t bytes);
 void memory_limit_uncount(const mem *m, uint64_t bytes);
 
+/** The message of a request that an allocator failed: "out of memory (256 KiB)", and how much of
+   its limit is in use if the request exceeds what is left. Returns `text`. */
+enum { MEMORY_LIMIT_TEXT_BYTES = 128 };
+const char *memory_limit_exhausted_text(const mem *m, uint64_t bytes,
+                                        char text[MEMORY_LIMIT_TEXT_BYTES]);
+
 #endif

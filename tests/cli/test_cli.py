@@ -1013,6 +1013,10 @@ class Inspect(Case):
                 self.assertIn(words, done.stderr)
                 self.assertEqual(done.stdout, "")
 
+    def test_a_limit_of_memory_says_how_much_of_it_is_in_use(self):
+        done = tenon("run", self.binary(), status=1, env=environment(TENON_MEMORY="1M", TENON_CACHE="off"))
+        self.assertRegex(done.stderr, r"out of memory \([0-9.]+ [KM]iB\): [0-9.]+ [KM]iB of the limit of 1\.0 MiB are in use\n")
+
     def test_memory_is_told_before_running(self):
         path = self.binary()
         told = json.loads(tenon("inspect", path, "--memory", "--size=n=8", "--json").stdout)

@@ -905,6 +905,21 @@ static void memory_limits_are_exact(void **state) {
   assert_int_equal(atomic_load(&l.used), 96);
 }
 
+/** A message names the limit where that refuses a request, and not where the allocator does. */
+static void memory_limits_are_told(void **state) {
+  (void)state;
+  counting_mem c = {.limit = 1 << 30};
+  memory_limit l;
+  mem inner = counting_mem_of(&c), m = memory_limit_begin(&l, inner, 4096, 1024);
+  char text[MEMORY_LIMIT_TEXT_BYTES];
+  assert_string_equal(memory_limit_exhausted_text(&inner, 5000, text), "out of memory (4.9 KiB)");
+  assert_string_equal(memory_limit_exhausted_text(&m, 3072, text), "out of memory (3.0 KiB)");
+  assert_string_equal(memory_limit_exhausted_text(&m, 3073, text),
+                      "out of memory (3.0 KiB): 1.0 KiB of the limit of 4.0 KiB are in use");
+  assert_string_equal(memory_limit_exhausted_text(&m, UINT64_MAX, text),
+                      "out of memory (16.0 EiB): 1.0 KiB of the limit of 4.0 KiB are in use");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(diag_nests),
@@ -918,6 +933,7 @@ int main(void) {
       cmocka_unit_test(mem_checks_sizes),
       cmocka_unit_test(block_cache_keeps_blocks),
       cmocka_unit_test(memory_limits_are_exact),
+      cmocka_unit_test(memory_limits_are_told),
       cmocka_unit_test(vec_grows),
       cmocka_unit_test(str_grows),
       IN_PLACE(file_round_trip),

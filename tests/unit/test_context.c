@@ -163,7 +163,8 @@ static void memory_is_limited(void **state) {
   uint64_t used = atomic_load(&c->limit.used);
   assert_true(used > 1 << 20 && used < d.memory_limit);
   assert_int_equal(sum_ones(c, INT64_C(1) << 40), TN_ERR_MEMORY);
-  check_text(tn_message(c), "out of memory (4.0 TiB)");
+  check_text(tn_message(c), "out of memory (4.0 TiB): ");
+  check_text(tn_message(c), " of the limit of 96.0 MiB are in use");
   assert_int_equal(sum_ones(c, 1 << 25), TN_ERR_MEMORY);
   check_ok(c, sum_ones(c, 1 << 20));
   check_ok(c, tn_close(c));

@@ -6,6 +6,7 @@
 #include "device/cpu/cpu_backend.h"
 
 #include "base/arena.h"
+#include "base/memory_limit.h"
 #include "device/core/output.h"
 #include "device/core/render_source.h"
 #include "device/cpu/c_compiler.h"
@@ -109,8 +110,9 @@ static tn_status cpu_alloc(void *device, uint64_t bytes, tn_memory_use use, void
   cpu *c = device;
   size_t align = bytes >= HUGE_BYTES ? HUGE_BYTES : ALIGN_BYTES;
   *memory = bytes <= SIZE_MAX ? mem_alloc_aligned(&c->mem, (size_t)bytes, align) : NULL;
-  char none[MEM_TEXT_BYTES];
-  if (!*memory) return tn_fail(f, TN_ERR_MEMORY, "%s", mem_exhausted_text(bytes, none));
+  char none[MEMORY_LIMIT_TEXT_BYTES];
+  if (!*memory)
+    return tn_fail(f, TN_ERR_MEMORY, "%s", memory_limit_exhausted_text(&c->mem, bytes, none));
   request_huge_pages(c, *memory, bytes);
   return TN_OK;
 }

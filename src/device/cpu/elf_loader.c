@@ -4,6 +4,7 @@
    executable. */
 #include "device/cpu/elf_loader.h"
 
+#include "base/memory_limit.h"
 #include "device/cpu/elf_machine.h"
 #include "device/cpu/elf_object.h"
 #include "device/cpu/kernel_imports.h"
@@ -281,8 +282,9 @@ static void copy_names(loading *l) {
   }
   size_t bytes = sizeof *l->code + names * sizeof *l->code->name + text;
   l->code = mem_alloc(l->mem, bytes);
-  char none[MEM_TEXT_BYTES];
-  if (!l->code) diag_raise(l->diag, TN_ERR_MEMORY, "%s", mem_exhausted_text(bytes, none));
+  char none[MEMORY_LIMIT_TEXT_BYTES];
+  if (!l->code)
+    diag_raise(l->diag, TN_ERR_MEMORY, "%s", memory_limit_exhausted_text(l->mem, bytes, none));
   *l->code = (elf_image){.mem = l->mem, .block_bytes = bytes};
   char *to = (char *)(l->code->name + names);
   for (size_t i = 0; i < o->symbols; i++) {

@@ -138,10 +138,10 @@ static uint64_t uncounted_bytes(caching_allocator *b, uint64_t bytes) {
 }
 
 static tn_status alloc_once(caching_allocator *b, block *k, diag *d) {
-  char text[MEM_TEXT_BYTES];
+  char text[MEMORY_LIMIT_TEXT_BYTES];
   k->counted = uncounted_bytes(b, k->bytes);
   if (!memory_limit_count(b->mem, k->counted))
-    return diag_set(d, TN_ERR_MEMORY, "%s", mem_exhausted_text(k->bytes, text));
+    return diag_set(d, TN_ERR_MEMORY, "%s", memory_limit_exhausted_text(b->mem, k->bytes, text));
   diag_clear(d);
   tn_status status =
       b->backend->alloc(b->device, k->bytes, TN_MEMORY_DEVICE, &k->memory, &d->failure);
@@ -160,9 +160,9 @@ static tn_status alloc_memory(caching_allocator *b, block *k, diag *d) {
 tn_status caching_allocator_alloc(caching_allocator *b, uint64_t bytes, const tn_signal *timeline,
                                   block **out, diag *d) {
   *out = NULL;
-  char none[MEM_TEXT_BYTES];
+  char none[MEMORY_LIMIT_TEXT_BYTES];
   if (bytes > UINT64_MAX / 4)
-    return diag_set(d, TN_ERR_MEMORY, "%s", mem_exhausted_text(bytes, none));
+    return diag_set(d, TN_ERR_MEMORY, "%s", memory_limit_exhausted_text(b->mem, bytes, none));
   block_size size = round_up(bytes);
   if ((*out = reuse_block(b, size.size_class, timeline))) return TN_OK;
   block *k = mem_calloc(b->mem, 1, sizeof *k);

@@ -2,7 +2,7 @@
    only the kernel's name, and launches that do nothing. */
 #include "device/null/null_backend.h"
 
-#include "base/mem.h"
+#include "base/memory_limit.h"
 #include "ir/core/op.h"
 #include "target/hardware.h"
 #include "target/machine.h"
@@ -39,9 +39,11 @@ static tn_status null_probe(int32_t index, tn_output *about, uint64_t *bytes, tn
 static tn_status null_alloc(void *device, uint64_t bytes, tn_memory_use use, void **memory,
                             tn_failure *f) {
   (void)use;
-  *memory = bytes <= SIZE_MAX ? mem_calloc(&((null_device *)device)->mem, (size_t)bytes, 1) : NULL;
-  char none[MEM_TEXT_BYTES];
-  return *memory ? TN_OK : tn_fail(f, TN_ERR_MEMORY, "%s", mem_exhausted_text(bytes, none));
+  const mem *m = &((null_device *)device)->mem;
+  *memory = bytes <= SIZE_MAX ? mem_calloc(m, (size_t)bytes, 1) : NULL;
+  char none[MEMORY_LIMIT_TEXT_BYTES];
+  if (*memory) return TN_OK;
+  return tn_fail(f, TN_ERR_MEMORY, "%s", memory_limit_exhausted_text(m, bytes, none));
 }
 
 static void null_free(void *device, void *memory, uint64_t bytes) {

@@ -76,14 +76,14 @@ tn_status immediate_run(tn_device *v, const tn_work *w, tn_failure *f) {
     exceed it. */
 static tn_status count_staging(tn_device *v, tn_failure *f) {
   immediate_stream *m = &v->immediate;
-  char text[MEM_TEXT_BYTES];
+  char text[MEMORY_LIMIT_TEXT_BYTES];
   for (; m->bytes >= LEAST_PIECE; m->bytes /= 2) {
     if (!memory_limit_count(v->mem, 2 * m->bytes)) continue;
     m->counted = 2 * m->bytes;
     return TN_OK;
   }
   m->bytes = LEAST_PIECE;
-  return tn_fail(f, TN_ERR_MEMORY, "%s", mem_exhausted_text(2 * m->bytes, text));
+  return tn_fail(f, TN_ERR_MEMORY, "%s", memory_limit_exhausted_text(v->mem, 2 * m->bytes, text));
 }
 
 /** Allocates two pieces for transfers of `bytes` bytes, larger than before if need be. */

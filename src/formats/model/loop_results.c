@@ -1,6 +1,8 @@
 /* Implements the store of results, a list: few runs of a loop are under way at once. */
 #include "formats/model/loop_results.h"
 
+#include "base/memory_limit.h"
+
 #include <string.h>
 
 static size_t results_bytes(const results_store *s) {
@@ -52,11 +54,12 @@ bool loop_results_are_empty(const results_store *s, const loop_results *r) {
 }
 
 tn_status loop_array_grow(const results_store *s, loop_array *x, size_t more, tn_failure *f) {
-  char none[MEM_TEXT_BYTES];
+  char none[MEMORY_LIMIT_TEXT_BYTES];
   if (x->capacity - x->bytes >= more && x->data) return TN_OK;
   size_t capacity = x->bytes + (more > x->bytes ? more : x->bytes) + 1;
   char *data = mem_alloc(s->mem, capacity);
-  if (!data) return tn_fail(f, TN_ERR_MEMORY, "%s", mem_exhausted_text(capacity, none));
+  if (!data)
+    return tn_fail(f, TN_ERR_MEMORY, "%s", memory_limit_exhausted_text(s->mem, capacity, none));
   if (x->bytes) memcpy(data, x->data, x->bytes);
   mem_free(s->mem, x->data, x->capacity);
   x->data = data;

@@ -1,5 +1,6 @@
 /* Contents of a model file: parsed from a file or from a copy of bytes in memory, with its external
    data. Reference-counted, because weights are read from the file, or lie in it. */
+#include "base/memory_limit.h"
 #include "formats/model/model.h"
 
 #include <string.h>
@@ -35,8 +36,10 @@ static void read_body(void *arg) {
 static tn_status copy_bytes(model_file *m, const void *data, size_t bytes) {
   m->bytes = mem_alloc(m->mem, bytes);
   m->n_bytes = bytes;
-  char text[MEM_TEXT_BYTES];
-  if (!m->bytes) return diag_set(&m->diag, TN_ERR_MEMORY, "%s", mem_exhausted_text(bytes, text));
+  char text[MEMORY_LIMIT_TEXT_BYTES];
+  if (!m->bytes)
+    return diag_set(&m->diag, TN_ERR_MEMORY, "%s",
+                    memory_limit_exhausted_text(m->mem, bytes, text));
   if (bytes) memcpy(m->bytes, data, bytes);
   return TN_OK;
 }

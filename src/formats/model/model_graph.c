@@ -3,6 +3,7 @@
    are imported without a copy if the device reads host memory. */
 #include "formats/model/model_graph.h"
 
+#include "base/memory_limit.h"
 #include "device/memory/span.h"
 #include "formats/model/host_loop.h"
 #include "ir/transform/copy_graph.h"
@@ -79,9 +80,10 @@ static tn_status write_tensor(const model_file *file, const onnx_tensor *t, cons
   void *at = span_host_pointer(to);
   if (at) return onnx_tensor_copy(model_file_of_tensors(file), t, 0, t->bytes, at, d);
   if (!t->unread) return span_write(to, (dtype)t->dtype, (dtype)t->dtype, t->data, t->elements, d);
-  char none[MEM_TEXT_BYTES];
+  char none[MEMORY_LIMIT_TEXT_BYTES];
   void *copy = mem_alloc(file->mem, t->bytes);
-  if (!copy) return diag_set(d, TN_ERR_MEMORY, "%s", mem_exhausted_text(t->bytes, none));
+  if (!copy)
+    return diag_set(d, TN_ERR_MEMORY, "%s", memory_limit_exhausted_text(file->mem, t->bytes, none));
   tn_status s = onnx_tensor_copy(model_file_of_tensors(file), t, 0, t->bytes, copy, d);
   if (s == TN_OK) s = span_write(to, (dtype)t->dtype, (dtype)t->dtype, copy, t->elements, d);
   mem_free(file->mem, copy, t->bytes);
