@@ -301,6 +301,10 @@ static void backends_must_be_complete(void **state) {
   assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
   b = ref_backend, b.name = "HALF", b.size--;
   assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
+  assert_string_equal(f->diag.text, "backend HALF: field size is that of another version");
+  b = (tn_backend){0};
+  assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
+  assert_string_equal(f->diag.text, "backend ?: field size is 0, and must be sizeof(tn_backend)");
   tn_stream_functions q = *ref_backend.streams;
   q.mark_free = NULL;
   b = ref_backend, b.name = "HALF", b.streams = &q;

@@ -158,6 +158,7 @@ static bool is_complete_library(const tn_product_library *l) {
 
 /** The first fault of a backend's table of functions; NULL if it is complete. */
 static const char *find_fault(const tn_backend *b) {
+  if (!b->size) return "field size is 0, and must be sizeof(tn_backend)";
   if (b->size != sizeof *b) return "field size is that of another version";
   if (!b->name || !b->name[0] || strlen(b->name) > 32 || strchr(b->name, ':'))
     return "the name must have 1 to 32 bytes and no colon";
