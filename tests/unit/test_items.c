@@ -411,7 +411,7 @@ static void memory_may_be_too_small(void **state) {
     if (n > 4) assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
     assert_true(twice[0] == (float)(2 * n));
   }
-  check_text(tn_binding_message(b), "output \"0\" needs 40 bytes; the buffer has 32");
+  check_text(tn_binding_message(b), "output 0 needs 40 bytes; the buffer has 32");
 }
 
 /** A carried output of a computed size is the next run's input. */

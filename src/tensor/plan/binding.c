@@ -264,7 +264,7 @@ static tn_status check_value(tn_binding *b, const plan_port *p, tn_shape shape, 
   if (s == TN_OK) s = binding_check_shape(b, p, shape, size, count);
   if (s != TN_OK) return s;
   if (bytes != *count * size)
-    return diag_set(&b->diag, TN_ERR_ARGUMENT, "input \"%s\" needs %llu bytes; the data has %zu",
+    return diag_set(&b->diag, TN_ERR_ARGUMENT, "input %s needs %llu bytes; the data has %zu",
                     p->name, (unsigned long long)(*count * size), bytes);
   if (!data && *count)
     return diag_set(&b->diag, TN_ERR_ARGUMENT, "input %s: the data is NULL", p->name);
@@ -449,7 +449,7 @@ static tn_status read_result(tn_binding *b, size_t i, tn_dtype t, void *data, si
   if (s != TN_OK) return s;
   uint64_t need = b->outputs[i].count * tn_dtype_size(t);
   if (bytes != need)
-    return diag_set(&b->diag, TN_ERR_ARGUMENT, "output \"%s\" needs %llu bytes; the buffer has %zu",
+    return diag_set(&b->diag, TN_ERR_ARGUMENT, "output %s needs %llu bytes; the buffer has %zu",
                     name, (unsigned long long)need, bytes);
   if (!data && need)
     return diag_set(&b->diag, TN_ERR_ARGUMENT, "output %s: the data is NULL", name);

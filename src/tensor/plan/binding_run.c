@@ -52,7 +52,7 @@ static tn_status check_output_memory(tn_binding *b, size_t i) {
   const bound_output *o = &b->outputs[i];
   uint64_t bytes = o->count * dtype_bytes(o->dtype);
   if (!o->data || bytes <= o->bytes) return TN_OK;
-  return diag_set(&b->diag, TN_ERR_SHAPE, "output \"%s\" needs %llu bytes; the buffer has %zu",
+  return diag_set(&b->diag, TN_ERR_SHAPE, "output %s needs %llu bytes; the buffer has %zu",
                   b->plan->ports.outputs[i].name, (unsigned long long)bytes, o->bytes);
 }
 
