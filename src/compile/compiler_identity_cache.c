@@ -89,16 +89,25 @@ static const char *ask_compiler(const compiler_identity_request *q, void *compil
   return identity;
 }
 
+/** Adds to the failure why a compiler is needed, although the cache has kernels. */
+static void explain_lack(const device_target *target, diag *d) {
+  bool is_imported = false;
+  for (const device_target *t = target; t; t = t->alternative) is_imported |= t->is_imported;
+  const char *about =
+      is_imported ? "the cache lacks a kernel, as of other sizes than those that ran "
+                    "before it was exported, or has it with a tuned schedule, whose file "
+                    "(TENON_TUNED) is to be shipped too: run this once where a compiler "
+                    "is, with TENON_TUNED=off, and export the cache again (tenon cache "
+                    "--export), or install a compiler"
+                  : "the cache has kernels of earlier runs, and lacks one, as of other sizes";
+  diag_set(d, d->status, "%s; %s", d->text, about);
+}
+
 static void *open_compiler(const compiler_identity_request *q) {
   void *compiler;
   diag *d = q->arena->diag;
   if (device_target_open_compiler(q->target, &compiler, d)) {
-    if (q->target->stated_identity)
-      diag_prefix(d,
-                  "the cache lacks a kernel, as of other sizes than those that ran before it was "
-                  "exported, or has it with a tuned schedule, whose file (TENON_TUNED) is to be "
-                  "shipped too: run this once where a compiler is, with TENON_TUNED=off, and "
-                  "export the cache again (tenon cache --export), or install a compiler");
+    if (q->target->stated_identity) explain_lack(q->target, d);
     diag_rethrow(d);
   }
   return compiler;

@@ -50,6 +50,7 @@ static const device_target *row_target(choosing *c, const row *r,
                                    .limit = r->target,
                                    .hardware = &r->hardware,
                                    .identity = r->identity,
+                                   .is_imported = r->is_imported,
                                    .alternative = alternative};
   if (device_target_find(c->device, &desc, &t, c->diag)) {
     if (c->diag->status == TN_ERR_MEMORY) diag_rethrow(c->diag);

@@ -535,11 +535,20 @@ class Cache(Case):
         self.assertIn("kernels: those of the cache alone; new ones need a compiler",
                       tenon("devices", env=self.without_compiler()).stdout)
         said = tenon("bench", "add:8x8", env=self.without_compiler(), status=1).stderr
-        self.assertIn("the cache lacks a kernel, as of other sizes than those that ran before it was exported, "
+        self.assertRegex(said, r"\Atenon bench: error: ([^:]*: )?no C compiler found \(tried cc, gcc and clang\)")
+        self.assertIn("; the cache lacks a kernel, as of other sizes than those that ran before it was exported, "
                       "or has it with a tuned schedule, whose file (TENON_TUNED) is to be shipped too: run "
                       "this once where a compiler is, with TENON_TUNED=off, and export the cache again "
-                      "(tenon cache --export), or install a compiler: no C compiler found", said)
+                      "(tenon cache --export), or install a compiler\n", said)
         self.assertEqual(said.count("\n"), 1)
+
+    def test_a_cache_of_this_machine_alone_is_told_without_an_export(self):
+        self.env["TENON_TUNED"] = "off"
+        self.run_layers(self.env)
+        said = tenon("bench", "add:8x8", env=self.without_compiler(), status=1).stderr
+        self.assertRegex(said, r"\Atenon bench: error: ([^:]*: )?no C compiler found \(tried cc, gcc and clang\)")
+        self.assertIn("; the cache has kernels of earlier runs, and lacks one, as of other sizes\n", said)
+        self.assertNotIn("export", said)
 
     def test_tuned_schedules_are_told_at_an_export(self):
         tuned, frozen = self.file("tuned"), self.file("kernels.frozen")

@@ -174,6 +174,7 @@ static bool state_facts(device_target *t, const device_target_desc *desc) {
   bool copied = copy_text(m, desc->identity, &stated);
   t->stated_identity = stated;
   t->is_identity_from_disk = desc->identity != NULL;
+  t->is_imported = desc->is_imported;
   return copy_text(m, desc->identity, &t->identity) && copied;
 }
 
@@ -214,7 +215,8 @@ static bool has_desc(const device_target *t, size_t pair, const device_target_de
   return t->pair == pair && is_same_text(t->limit, desc->limit) &&
          is_same_text(t->opened->name, desc->compiler) &&
          is_same_hardware(t->hardware, desc->hardware) &&
-         is_same_text(t->stated_identity, desc->identity) && t->alternative == desc->alternative;
+         is_same_text(t->stated_identity, desc->identity) && t->is_imported == desc->is_imported &&
+         t->alternative == desc->alternative;
 }
 
 tn_status device_target_find(tn_device *v, const device_target_desc *desc,

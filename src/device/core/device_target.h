@@ -35,6 +35,7 @@ struct device_target {
   bool is_identity_from_disk;       /* the compiler itself has not been asked */
   const tn_hardware *hardware;      /* stated by the description, in `target`; NULL: the device's */
   const char *stated_identity;      /* by the description; NULL: none */
+  bool is_imported;                 /* as the description has it */
   const device_target *alternative; /* as the description has it */
 };
 
@@ -48,6 +49,7 @@ typedef struct device_target_desc {
      asked then: of kernels that were made elsewhere. */
   const tn_hardware *hardware;
   const char *identity;
+  bool is_imported; /* the kernels are those of an exported cache */
   /* Another target of the device, whose plans and kernels are as good where this one has none. */
   const device_target *alternative;
 } device_target_desc;
