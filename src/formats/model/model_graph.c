@@ -479,12 +479,13 @@ static importer_sizes *lessen_size(model_import *j, const importer_sizes *sizes,
 }
 
 /** Keeps sizes for which the graph was imported: those of 1, if they fit, else a trial's, of which
-    the first few above 2 are made smaller where they fit then. Each costs an import. */
-static void keep_fitting_sizes(model_import *j, const trial_import *of) {
+    the first few above 2 are made smaller where they fit then. Each costs an import; `one` is the
+    trial of 1, NULL before it. */
+static void keep_fitting_sizes(model_import *j, const trial_import *of, const trial_import *one) {
   const import *open = &j->importer;
-  const trial_import one = try_number(j, 1);
-  bool fits_one = one.failure.status == TN_OK;
-  const importer_sizes *sizes = fits_one ? one.sizes : of->sizes;
+  const trial_import tried = one ? *one : try_number(j, 1);
+  bool fits_one = tried.failure.status == TN_OK;
+  const importer_sizes *sizes = fits_one ? tried.sizes : of->sizes;
   size_t left = fits_one ? 0 : 8;
   for (size_t i = 0; i < open->inputs.n; i++)
     for (size_t k = 0; k < open->inputs.at[i].node->rank && left; k++) {
@@ -509,9 +510,9 @@ static void keep_types(model_import *j, const import *m) {
   g->late_types = types;
 }
 
-static void keep_trial(model_import *j, const trial_import *t) {
+static void keep_trial(model_import *j, const trial_import *t, const trial_import *one) {
   keep_types(j, t->importer);
-  keep_fitting_sizes(j, t);
+  keep_fitting_sizes(j, t, one);
 }
 
 /** The constant size that the failure of the open import compares sizes with, as the rows of a
@@ -527,8 +528,9 @@ static int64_t compared_number(const import *open) {
   return number;
 }
 
-/** Imports with that constant for the sizes which the failure names, and with 1 for all others. */
-static trial_import try_compared_number(model_import *j, int64_t number) {
+/** Imports with that constant for the sizes which the failure names, and with 1 for all others, and
+    keeps the sizes if they fit. Where no input has such a size, this is the trial of 1 again. */
+static void try_compared_number(model_import *j, int64_t number, const trial_import *one) {
   const import *open = &j->importer;
   const named_sizes *told = &open->b.named;
   importer_sizes *sizes = arena_calloc(&j->work, open->inputs.n + 1, sizeof *sizes);
@@ -540,7 +542,9 @@ static trial_import try_compared_number(model_import *j, int64_t number) {
         size[k] = nearest_size(p->node->dims[k], number);
     sizes[i] = (importer_sizes){p->port->name, size};
   }
-  return try_sizes(j, sizes);
+  if (have_equal_sizes(&(trial_import){.j = j, .sizes = sizes}, one)) return;
+  const trial_import of = try_sizes(j, sizes);
+  if (of.failure.status == TN_OK) keep_trial(j, &of, one);
 }
 
 /** The first trial that fails as an earlier one does; NULL: there is none, or some trial succeeds,
@@ -548,24 +552,22 @@ static trial_import try_compared_number(model_import *j, int64_t number) {
     batch, and one that is divided by all up to 8; the last trial takes the constant of the failure.
  */
 static const trial_import *find_wrong_trial(model_import *j) {
-  static const int64_t numbers[] = {2, 64, 63, 1, 840};
-  enum { TRIALS = sizeof numbers / sizeof *numbers };
+  enum { TRIALS = 5, ONE = 3 };
+  static const int64_t numbers[TRIALS] = {2, 64, 63, [ONE] = 1, 840};
   trial_import *all = arena_calloc(&j->work, TRIALS, sizeof *all);
   const trial_import *wrong = NULL;
   for (size_t i = 0; i < TRIALS; i++) {
     all[i] = try_number(j, numbers[i]);
     if (all[i].failure.status == TN_OK) {
-      keep_trial(j, &all[i]);
+      keep_trial(j, &all[i], i < ONE ? NULL : &all[ONE]);
       return NULL;
     }
     for (size_t k = 0; k < i && !wrong; k++)
       if (fail_alike(&all[k], &all[i])) wrong = &all[k];
   }
   int64_t number = compared_number(&j->importer);
-  if (wrong || !number) return wrong;
-  const trial_import told = try_compared_number(j, number);
-  if (told.failure.status == TN_OK) keep_trial(j, &told);
-  return NULL;
+  if (!wrong && number) try_compared_number(j, number, &all[ONE]);
+  return wrong;
 }
 
 /** True if the graph could not be imported because sizes vary, and may be for those of a run, as
