@@ -126,6 +126,22 @@ class Tests:
                        np.allclose(y, expected, 1e-5))
         loaded.free()
 
+    def sums(self):
+        """Sums of a fixed number of elements decide, also where another axis is open."""
+        nodes = [helper.make_node("Constant", [], ["one"], value_ints=[1]),
+                 helper.make_node("Constant", [], ["w"], value=helper.make_tensor("", I64, [1, 2], [1, 2])),
+                 helper.make_node("Unsqueeze", ["s", "one"], ["u"]),
+                 helper.make_node("Mul", ["u", "w"], ["p"]),
+                 helper.make_node("ReduceSum", ["p", "one"], ["t"], keepdims=0),
+                 helper.make_node("Reshape", ["x", "t"], ["y"])]
+        loaded = self.library.load(model(nodes, [("x", F32, ["n"]), ("s", I64, ["rank"])],
+                                         [("y", F32, None)]))
+        for shape in ([1, 2], [2, 1, 1], [4]):
+            x = self.rng.standard_normal(3 ** len(shape) * int(np.prod(shape))).astype(np.float32)
+            y = loaded.run({"x": x, "s": shapes(*shape)})["y"]
+            self.check(f"three times {shape}", np.array_equal(y, x.reshape([3 * k for k in shape])))
+        loaded.free()
+
     def lists(self):
         """Constants that are lists of a node: what is computed of them outlives the import."""
         nodes = [helper.make_node("Constant", [], ["w"], value_floats=np.arange(12.0)),
@@ -237,6 +253,7 @@ def main():
     t.changing()
     t.refusals()
     t.learnt()
+    t.sums()
     t.lists()
     t.carried()
     t.prepared()

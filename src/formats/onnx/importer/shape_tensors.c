@@ -282,11 +282,18 @@ static bool computes_floats(const node *x) {
   return has_floats && x->op != OP_CAST && !op_is_movement(x->op);
 }
 
+/** True if a node is a sum, or another reduction, or a scan along an axis of its operand. */
+static bool reduces_axis(const node *x, size_t axis) {
+  return x->op == OP_REDUCE ? reduce_has_axis(x, axis)
+                            : x->op == OP_SCAN && x->ints[1] == (int64_t)axis;
+}
+
 /** True for a sum or a scan of any number of elements, as of a mask: they are data too. */
 static bool reduces_open_axis(const node *x) {
   bool is_open = false;
   if (x->op != OP_REDUCE && x->op != OP_SCAN) return false;
-  for (size_t i = 0; i < x->src[0]->rank; i++) is_open |= !node_is_const(x->src[0]->dims[i]);
+  for (size_t i = 0; i < x->src[0]->rank; i++)
+    is_open |= reduces_axis(x, i) && !node_is_const(x->src[0]->dims[i]);
   return is_open;
 }
 
