@@ -1049,6 +1049,44 @@ class Inspect(Case):
         self.misuse("inspect", path, "--input=x=6", says="--input needs --memory")
         self.misuse("inspect", path, "--memory", "--input=q=6", says='the model has no input "q"')
 
+    def test_memory_follows_from_given_lengths_and_sizes(self):
+        listed = self.file("list.onnx")
+        graph = helper.make_graph(
+            [helper.make_node("ConcatFromSequence", ["q"], ["y"], axis=0)], "g",
+            [helper.make_tensor_sequence_value_info("q", TensorProto.FLOAT, [2])],
+            [value("y", TensorProto.FLOAT, ["n"])])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), listed)
+        done = tenon("inspect", listed, "--memory", "--input=q[1]=[3, 4]", "--json")
+        self.assertEqual(done.stderr, "")
+        self.assertEqual(json.loads(done.stdout)["memory"]["inputs"], 2 * 2 * 4)
+        self.assertIn("makes it longer", tenon("inspect", listed, "--memory").stderr)
+        sized = model(self.file("sized.onnx"),
+                      [helper.make_node("MatMul", ["x", "w"], ["p"]),
+                       helper.make_node("SequenceConstruct", ["p", "p"], ["y"])],
+                      [value("x", TensorProto.FLOAT, ["n", "m"])],
+                      [helper.make_tensor_sequence_value_info("y", TensorProto.FLOAT, None)],
+                      initializer=[helper.make_tensor("w", TensorProto.FLOAT, [5, 2], range(10))])
+        self.assertNotIn("supported  yes", tenon("inspect", sized, status=1).stdout)
+        done = tenon("inspect", sized, "--memory", "--input=x=3x5", "--json")
+        self.assertIn("only for the sizes of the given inputs; tenon inspect without --input shows why", done.stderr)
+        told = json.loads(done.stdout)
+        self.assertEqual((told["memory"]["inputs"], told["problems"]), (3 * 5 * 4, []))
+        told = json.loads(tenon("inspect", sized, "--memory", "--input=x=3x4", "--json", status=1).stdout)
+        reasons = ["inner sizes differ (a is 3x4, b is 5x2): 4 is not 5"]
+        self.assertEqual([p["reason"] for p in told["problems"]], reasons)
+        graph = helper.make_graph(
+            [helper.make_node("ConcatFromSequence", ["q"], ["c"], axis=0),
+             helper.make_node("MatMul", ["x", "w"], ["p"]),
+             helper.make_node("SequenceConstruct", ["p", "c"], ["y"])], "g",
+            [helper.make_tensor_sequence_value_info("q", TensorProto.FLOAT, ["k"]),
+             value("x", TensorProto.FLOAT, ["n", "m"])],
+            [helper.make_tensor_sequence_value_info("y", TensorProto.FLOAT, None)],
+            [helper.make_tensor("w", TensorProto.FLOAT, [5, 2], range(10))])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), listed)
+        told = json.loads(tenon("inspect", listed, "--memory", "--input=q[0]=2", "--input=x=3x4", "--json",
+                                status=1).stdout)
+        self.assertEqual([p["reason"] for p in told["problems"]], reasons)
+
     def test_memory_says_what_it_leaves_out(self):
         path = model(self.file("m.onnx"), [helper.make_node("NonZero", ["x"], ["y"])],
                      [value("x", TensorProto.FLOAT, [4])], [value("y", TensorProto.INT64, [1, "k"])])
@@ -1837,12 +1875,35 @@ class Run(Case):
         self.assertEqual(done.stderr, "")
         self.assertIn("input s: its elements decide on shapes or branches, and are ones",
                       tenon("run", path, "--input=s=ones", status=1).stderr)
+        self.assertIn("for example --input 's=[2, 2]'\n", tenon("run", path, status=1).stderr)
         for wrong in ("[2.5, 1]", "[1e20, 1]"):
             self.assertIn("is no element of s, which has type i64",
                           tenon("run", path, f"--input=s={wrong}", status=2).stderr)
         for wrong in ("[3", "[[1, 2], [3]]", "[1, [2]]", "[1 2]", "[1]x"):
             self.assertIn("is no list of elements", tenon("run", path, f"--input=s={wrong}",
                                                           status=2).stderr)
+
+    def test_example_elements_have_the_shape_of_their_input(self):
+        flat = [helper.make_node("Constant", [], ["all"], value_ints=[-1]),
+                helper.make_node("Reshape", ["s", "all"], ["f"]), helper.make_node("Expand", ["x", "f"], ["y"])]
+        for sizes, elements in (([2, 1], "[[2], [2]]"), ([1, 2], "[[2, 2]]"), ([1, 1, 1], "[[[2]]]"),
+                                ([], "[2]"), (["n"], "[2]"), ([3, 2], "[…]")):
+            with self.subTest(sizes=sizes):
+                path = model(self.file("m.onnx"), flat, [value("x", TensorProto.FLOAT, [1]),
+                                                         value("s", TensorProto.INT64, sizes)],
+                             [value("y", TensorProto.FLOAT, None)])
+                said = tenon("run", path, "--input=s=ones").stderr
+                self.assertIn(f"for example --input 's={elements}'\n", said)
+                if "…" not in elements:
+                    self.assertEqual(tenon("run", path, f"--input=s={elements}").stderr.count("decide"), 0)
+
+    def test_an_input_without_a_rank_is_told_as_such(self):
+        path = model(self.file("m.onnx"), [helper.make_node("Relu", ["x"], ["y"])],
+                     [value("x", TensorProto.FLOAT, None)], [value("y", TensorProto.FLOAT, None)])
+        for verb in (("run",), ("inspect", "--memory")):
+            done = tenon(*verb, path, "--input=x=2x3", status=1)
+            self.assertIn("input 'x' is not a tensor of known rank", done.stdout + done.stderr)
+            self.assertNotIn("no input has a size", done.stdout + done.stderr)
 
     def test_strings(self):
         path = self.file("strings.onnx")

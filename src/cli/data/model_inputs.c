@@ -278,15 +278,36 @@ static bool is_scalar(const input_spec *o, const tn_port *port) {
   return o->text && !port->type.shape.rank && o->shape.rank == 1 && o->shape.size[0] == 1;
 }
 
-/** Example elements of an input that decides on shapes, as many as it has if that is known: "2, 2".
- */
+/** A size that an input may have at an axis; 1 behind the last. */
+static int64_t example_size(const tn_port *port, int32_t axis) {
+  if (axis >= port->type.shape.rank) return 1;
+  int64_t size = port->type.shape.size[axis];
+  return size < 0 ? port->example[axis] : size;
+}
+
+/** Adds the list of equal elements at an axis and those behind it. */
+static void add_example(str *s, const tn_port *port, int32_t axis, const char *element) {
+  int64_t n = example_size(port, axis);
+  str_add(s, "[");
+  for (int64_t i = 0; i < n; i++) {
+    if (i) str_add(s, ", ");
+    if (axis + 1 < port->type.shape.rank)
+      add_example(s, port, axis + 1, element);
+    else
+      str_add(s, element);
+  }
+  str_add(s, "]");
+}
+
+/** Example elements of an input that decides on shapes, in a shape that it may have: "[[2], [2]]";
+    of a scalar "[2]". */
 static const char *example_elements(command *c, const tn_port *port) {
   enum { SHOWN = 4 };
-  const char *one = port->type.dtype == TN_BOOL ? "true" : "2";
-  int64_t n = port->type.shape.rank == 1 ? port->type.shape.size[0] : 1;
+  int64_t n = 1;
+  for (int32_t i = 0; i < port->type.shape.rank && n <= SHOWN; i++) n *= example_size(port, i);
   str all = str_new(&c->arena);
-  if (n > SHOWN) return "…";
-  for (int64_t i = 0; i < (n < 1 ? 1 : n); i++) str_addf(&all, "%s%s", i ? ", " : "", one);
+  if (n > SHOWN) return "[…]";
+  add_example(&all, port, 0, port->type.dtype == TN_BOOL ? "true" : "2");
   return str_text(&all);
 }
 
@@ -315,7 +336,7 @@ static void add_input(input_builder *k, const char *text) {
     command_print_note(
         k->c,
         "input %s: its elements decide on shapes or branches, and are %s; give them, "
-        "for example --input '%s=[%s]'",
+        "for example --input '%s=%s'",
         port->name, from, port->name, example_elements(k->c, port));
 }
 
@@ -326,7 +347,7 @@ static tn_shape choose_shape(input_builder *k, const tn_port *port) {
   tn_shape shape = port->type.shape;
   if (shape.rank < 0)
     command_usage_error(
-        c, "the rank of input \"%s\" is unknown; specify its shape, for example --input %s=2x3",
+        c, "the rank of input %s is unknown; specify its shape, for example --input %s=2x3",
         port->name, port->name);
   str chosen = str_new(&c->arena);
   for (int32_t i = 0; i < shape.rank; i++) {
@@ -578,14 +599,25 @@ static void add_sizes(command *c, const known_input *k, model_sizes *sizes) {
   }
 }
 
+/** True for the entry of a tensor of a sequence, "q[1]=…", which the file does not declare. */
+static bool is_of_list(const tn_model_desc *desc, const char *entry) {
+  for (size_t i = 0; i < desc->n_lists; i++) {
+    size_t n = strlen(desc->lists[i].name);
+    if (!strncmp(entry, desc->lists[i].name, n) && entry[n] == '[') return true;
+  }
+  return false;
+}
+
 /** Raises if shapes do not fit the inputs that the file declares, as check_shapes does for those of
     a model. */
-static void check_declared(command *c, const known_inputs *known, const port_list *ports) {
+static void check_declared(command *c, const tn_model_desc *desc, const known_inputs *known,
+                           const port_list *ports) {
   model_inputs in = {0};
   port_list of = {0};
   for (size_t i = 0; i < known->n && ports->n; i++) {
     const known_input *k = &known->at[i];
     size_t at = find_port(k->entry, ports);
+    if (at == SIZE_MAX && is_of_list(desc, k->entry)) continue;
     if (at == SIZE_MAX) fail_unknown_port(c, "input", k->entry, ports);
     if (ports->at[at].type.shape.rank < 0) continue;
     vec_push(&c->arena, &of, ports->at[at]);
@@ -595,13 +627,23 @@ static void check_declared(command *c, const known_inputs *known, const port_lis
   check_shapes(c, &in, &of);
 }
 
+/** True if the file declares an input with a known shape without its rank. */
+static bool lack_rank(const known_inputs *known, const port_list *ports) {
+  bool lacks = false;
+  for (size_t i = 0; i < known->n; i++) {
+    size_t at = find_port(known->at[i].entry, ports);
+    lacks |= at != SIZE_MAX && ports->at[at].type.shape.rank < 0;
+  }
+  return lacks;
+}
+
 /** Explains why a model cannot be loaded for the sizes of the inputs, if these are the cause. Names
     that sizes share matter last: the model may do with different ones. */
 static void explain_sizes(command *c, const tn_model_desc *desc, const known_inputs *known,
                           tn_status s) {
   for (int shares_names = 0; shares_names <= (s == TN_ERR_ARGUMENT); shares_names++) {
     port_list ports = declared_ports_list(c, desc, shares_names);
-    check_declared(c, known, &ports);
+    check_declared(c, desc, known, &ports);
   }
 }
 
@@ -620,37 +662,49 @@ static void note_exact_sizes(command *c, const tn_model *m, const tn_model_desc 
         desc->variants == TN_VARIANTS_AUTO ? "" : "; --variants has no effect");
 }
 
+/** Loads the model for the sizes of inputs, and of --size; `desc` becomes that of this load. An
+    input whose rank the file leaves out has no sizes to be given: the failure without them stays.
+ */
+static tn_status load_for_sizes(command *c, tn_model_desc *desc, const known_inputs *inputs,
+                                tn_model **m) {
+  model_sizes sizes = {0};
+  for (size_t i = 0; i < inputs->n; i++) add_sizes(c, &inputs->at[i], &sizes);
+  for (size_t i = 0; i < desc->n_sizes; i++) vec_push(&c->arena, &sizes, desc->sizes[i]);
+  tn_model_desc known = *desc;
+  known.sizes = sizes.at;
+  known.n_sizes = sizes.n;
+  tn_status s = tn_model_load(c->context, c->operand, &known, m);
+  if (s == TN_ERR_ARGUMENT || s == TN_ERR_SHAPE) explain_sizes(c, desc, inputs, s);
+  port_list declared = declared_ports_list(c, desc, false);
+  if (s == TN_ERR_ARGUMENT && lack_rank(inputs, &declared)) return load_model(c, desc, NULL, m);
+  if (s == TN_ERR_ARGUMENT) command_usage_error(c, "--input: %s", tn_message(c->context));
+  advise(c, desc, *m);
+  if (s == TN_OK)
+    command_print_note(
+        c,
+        "the model is loaded only for the sizes of the given inputs; tenon inspect without "
+        "--input shows why%s",
+        desc->variants == TN_VARIANTS_AUTO ? "" : "; --variants has no effect");
+  *desc = known;
+  return s;
+}
+
 tn_status model_inputs_load_sized(command *c, tn_model_desc *desc, const option_list *entries,
                                   tn_model **m) {
   tn_status s = load_model(c, desc, NULL, m);
   if (s == TN_ERR_UNSUPPORTED && input_lists_choose(c, entries, desc))
     s = load_model(c, desc, NULL, m);
   known_inputs inputs = {0};
-  model_sizes sizes = {0};
   bool needs_sizes = s == TN_OK && tn_model_exact_sizes(*m);
   if (s == TN_ERR_SHAPE || s == TN_ERR_UNSUPPORTED || needs_sizes)
     inputs = find_known_inputs(c, desc, entries);
-  for (size_t i = 0; i < inputs.n; i++) add_sizes(c, &inputs.at[i], &sizes);
   if (!inputs.n || !strcmp(c->operand, "-")) {
     advise(c, desc, *m);
     note_exact_sizes(c, *m, desc);
     return s;
   }
   if (s == TN_OK) tn_model_free(*m);
-  for (size_t i = 0; i < desc->n_sizes; i++) vec_push(&c->arena, &sizes, desc->sizes[i]);
-  tn_model_desc known = *desc;
-  known.sizes = sizes.at;
-  known.n_sizes = sizes.n;
-  s = tn_model_load(c->context, c->operand, &known, m);
-  if (s == TN_ERR_ARGUMENT || s == TN_ERR_SHAPE) explain_sizes(c, desc, &inputs, s);
-  if (s == TN_ERR_ARGUMENT) command_usage_error(c, "--input: %s", tn_message(c->context));
-  advise(c, desc, *m);
-  if (s == TN_OK)
-    command_print_note(
-        c, "the model is loaded only for the sizes of the given inputs; tenon inspect shows why%s",
-        desc->variants == TN_VARIANTS_AUTO ? "" : "; --variants has no effect");
-  *desc = known;
-  return s;
+  return load_for_sizes(c, desc, &inputs, m);
 }
 
 tn_status model_inputs_load_model(command *c, const tn_model_desc *desc, const option_list *entries,

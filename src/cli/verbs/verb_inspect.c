@@ -286,6 +286,37 @@ static void open_for_loading(command *c) {
   if (!c->context) diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
 }
 
+static void forget_problems(inspection *x) {
+  x->problems.n = 0;
+  x->is_told = false;
+}
+
+/** Loads a model again that may be loaded for the lengths and the sizes that --input gives.
+    Problems are told of the last load alone. */
+static tn_status load_for_inputs(inspection *x, tn_model **m) {
+  const inspect_options *o = x->c->options;
+  const tn_model_problems told = x->desc.problems;
+  forget_problems(x);
+  x->desc.problems = (tn_model_problems){0};
+  tn_status s = model_inputs_load_sized(x->c, &x->desc, &o->input, m);
+  x->desc.problems = told;
+  bool is_final = s == TN_OK || s == TN_ERR_MEMORY || s == TN_ERR_TIMEOUT;
+  return is_final ? s : load_model(x->c, &x->desc, NULL, m);
+}
+
+/** Loads the model; if that fails, for what --input gives, or for sequences of one tensor. A file
+    that can be read only once is not loaded again. */
+static tn_status load_some_form(inspection *x, tn_model **m) {
+  command *c = x->c;
+  const inspect_options *o = c->options;
+  tn_status s = load_model(c, &x->desc, x->bytes.is_copy ? &x->bytes : NULL, m);
+  if (s != TN_ERR_UNSUPPORTED && s != TN_ERR_SHAPE) return s;
+  if (o->input.n && !x->bytes.is_copy) return load_for_inputs(x, m);
+  if (s != TN_ERR_UNSUPPORTED || !input_lists_choose(c, &(option_list){0}, &x->desc)) return s;
+  forget_problems(x);
+  return load_model(c, &x->desc, NULL, m);
+}
+
 /** Loads the model to find errors besides unsupported operators: types, ranks, shapes. Compiles
     nothing, except for --memory. */
 static void check_by_loading(inspection *x) {
@@ -298,12 +329,7 @@ static void check_by_loading(inspection *x) {
     open_for_loading(c);
   command_check_context(c);
   x->desc.problems = (tn_model_problems){tell_problem, x};
-  tn_status s = load_model(c, &x->desc, x->bytes.is_copy ? &x->bytes : NULL, &m);
-  if (s == TN_ERR_UNSUPPORTED && input_lists_choose(c, &(option_list){0}, &x->desc)) {
-    x->problems.n = 0;
-    x->is_told = false;
-    s = load_model(c, &x->desc, NULL, &m);
-  }
+  tn_status s = load_some_form(x, &m);
   load_model_advise(c, &x->desc);
   if (s == TN_ERR_MEMORY || s == TN_ERR_TIMEOUT) command_check_status(c, s);
   x->is_partial = s == TN_ERR_IO && x->info.external;
