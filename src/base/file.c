@@ -4,6 +4,8 @@
    (atomic_write.h) or overwrites it. */
 #include "base/file.h"
 
+#include "base/printable.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,26 +17,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const char *file_printable_path(const char *path, char shown[FILE_PRINTABLE_BYTES]) {
-  char *at = shown;
-  for (; *path && at - shown < FILE_PRINTABLE_BYTES - 8; path++) {
-    unsigned char c = (unsigned char)*path;
-    if (c == '\n')
-      at += sprintf(at, "\\n");
-    else if (c < 0x20 || c == 0x7f)
-      at += sprintf(at, "\\x%02x", c);
-    else
-      *at++ = *path;
-  }
-  strcpy(at, *path ? "…" : "");
-  return shown;
-}
-
 static tn_status io_error(diag *d, const char *what, const char *path) {
-  char why[WRITE_ERROR_TEXT], shown[FILE_PRINTABLE_BYTES];
+  char why[WRITE_ERROR_TEXT], shown[TEXT_PRINTABLE_BYTES];
   write_error_text(errno, why);
-  return diag_set(d, TN_ERR_IO, "cannot %s \"%s\": %s", what, file_printable_path(path, shown),
-                  why);
+  return diag_set(d, TN_ERR_IO, "cannot %s \"%s\": %s", what, text_printable(path, shown), why);
 }
 
 tn_status file_absolute_path(const char *path, char absolute[FILE_PATH_BYTES], diag *d) {
@@ -72,9 +58,9 @@ static bool map_bytes(file_map *f, int fd, access_kind how) {
 static tn_status map_descriptor(file_map *f, int fd, const char *path, access_kind how, diag *d) {
   struct stat s;
   if (fstat(fd, &s)) return io_error(d, "read", path);
-  char shown[FILE_PRINTABLE_BYTES];
+  char shown[TEXT_PRINTABLE_BYTES];
   if (!S_ISREG(s.st_mode))
-    return diag_set(d, TN_ERR_IO, "cannot read \"%s\": %s", file_printable_path(path, shown),
+    return diag_set(d, TN_ERR_IO, "cannot read \"%s\": %s", text_printable(path, shown),
                     S_ISDIR(s.st_mode) ? "a folder, not a file" : "not a regular file");
   f->bytes = (size_t)s.st_size;
   if (!f->bytes) return TN_OK;
@@ -116,7 +102,7 @@ static bool read_descriptor_path(const char *proc_path, char path[PATH_MAX]) {
 
 static tn_status map_within(file_map *f, int fd, const char *path, const char *folder,
                             const char *beside, access_kind how, diag *d) {
-  char proc_path[40], at[PATH_MAX], top[PATH_MAX], shown[FILE_PRINTABLE_BYTES];
+  char proc_path[40], at[PATH_MAX], top[PATH_MAX], shown[TEXT_PRINTABLE_BYTES];
   snprintf(proc_path, sizeof proc_path, "/proc/self/fd/%d", fd);
   if (!realpath(*folder ? folder : ".", top)) return io_error(d, "open", folder);
   if (!read_descriptor_path(proc_path, at)) return io_error(d, "locate", path);
@@ -126,7 +112,7 @@ static tn_status map_within(file_map *f, int fd, const char *path, const char *f
     if (is_within(at, top)) return map_path(f, proc_path, at, how, d);
   }
   return diag_set(d, TN_ERR_IO, "cannot read \"%s\": a link leads out of the folder it must be in",
-                  file_printable_path(path, shown));
+                  text_printable(path, shown));
 }
 
 /* The file is located by descriptor, not by path, so that no link can take its place in between;
@@ -217,7 +203,7 @@ tn_status file_parts_open_or_pipe(file_map *f, const char *path, diag *d) {
 
 /** Reads a part; its file's name is that of its descriptor, which needs no memory. */
 static tn_status read_part(const file_map *f, size_t offset, size_t bytes, void *to, diag *d) {
-  char proc_path[40], path[PATH_MAX], shown[FILE_PRINTABLE_BYTES];
+  char proc_path[40], path[PATH_MAX], shown[TEXT_PRINTABLE_BYTES];
   size_t done = 0;
   ssize_t n = 1;
   while (done < bytes && n) {
@@ -234,7 +220,7 @@ static tn_status read_part(const file_map *f, size_t offset, size_t bytes, void 
   struct stat s;
   return diag_set(
       d, TN_ERR_IO, "cannot read \"%s\": it has %lld bytes, and had %zu when it was opened",
-      file_printable_path(path, shown), fstat(f->fd, &s) ? -1LL : (long long)s.st_size, f->bytes);
+      text_printable(path, shown), fstat(f->fd, &s) ? -1LL : (long long)s.st_size, f->bytes);
 }
 
 tn_status file_map_read(const file_map *f, const void *at, size_t bytes, diag *d) {

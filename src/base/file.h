@@ -1,6 +1,6 @@
 /* File utilities: memory-maps files for reading, or reads parts of them, writes them (by atomic
    replacement where the folder permits it), creates folders, tests whether two paths are the same
-   file, and makes paths absolute and fit for messages. A failure is TN_ERR_IO with a message that
+   file, and makes paths absolute. A failure is TN_ERR_IO with a message that
    names the path. */
 #ifndef TENON_BASE_FILE_H
 #define TENON_BASE_FILE_H
@@ -85,10 +85,6 @@ bool file_same(const char *a, const char *b);
     is empty. */
 enum { FILE_PATH_BYTES = 4096 };
 tn_status file_absolute_path(const char *path, char absolute[FILE_PATH_BYTES], diag *d);
-
-/** Formats a path for messages: control characters escaped, cut to fit. Returns `shown`. */
-enum { FILE_PRINTABLE_BYTES = 1024 };
-const char *file_printable_path(const char *path, char shown[FILE_PRINTABLE_BYTES]);
 
 /** Creates a folder and those above it, with a mode; existing ones stay as they are. */
 tn_status file_create_folders(const char *path, mode_t mode, diag *d);

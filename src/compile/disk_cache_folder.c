@@ -3,6 +3,7 @@
 #include "compile/disk_cache_folder.h"
 
 #include "base/environment.h"
+#include "base/printable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,13 +29,13 @@ static tn_status join_path(char path[DISK_CACHE_PATH_BYTES], const char *under, 
 
 /** Never creates $HOME. */
 static tn_status join_home(char path[DISK_CACHE_PATH_BYTES], const char *home, diag *d) {
-  char shown[FILE_PRINTABLE_BYTES];
+  char shown[TEXT_PRINTABLE_BYTES];
   struct stat s;
   if (!stat(home, &s) && S_ISDIR(s.st_mode)) return join_path(path, home, ".cache/tenon", d);
   return diag_set(d, TN_ERR_IO,
                   "no cache folder: HOME is \"%.256s\", which does not exist; set TENON_CACHE or "
                   "XDG_CACHE_HOME",
-                  file_printable_path(home, shown));
+                  text_printable(home, shown));
 }
 
 tn_status disk_cache_folder_path(const char *given, char path[DISK_CACHE_PATH_BYTES], diag *d) {
@@ -55,9 +56,8 @@ tn_status disk_cache_folder_path(const char *given, char path[DISK_CACHE_PATH_BY
 const char disk_cache_lock_name[] = "lock";
 
 static tn_status refuse_folder(const char *path, const char *why, diag *d) {
-  char shown[FILE_PRINTABLE_BYTES];
-  return diag_set(d, TN_ERR_IO, "the cache folder \"%s\" %s", file_printable_path(path, shown),
-                  why);
+  char shown[TEXT_PRINTABLE_BYTES];
+  return diag_set(d, TN_ERR_IO, "the cache folder \"%s\" %s", text_printable(path, shown), why);
 }
 
 /** Refuses a lock that is no regular file: it would lock nobody out, or could not be opened. */

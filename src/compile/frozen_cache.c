@@ -6,6 +6,7 @@
 #include "compile/frozen_cache.h"
 
 #include "base/file.h"
+#include "base/printable.h"
 #include "base/vec.h"
 
 #include <tenon/cache.h>
@@ -169,8 +170,8 @@ typedef struct importing {
 } importing;
 
 static void refuse(importing *m, tn_status status, const char *why) {
-  char shown[FILE_PRINTABLE_BYTES];
-  diag_raise(m->diag, status, "\"%.400s\" %s", file_printable_path(m->path, shown), why);
+  char shown[TEXT_PRINTABLE_BYTES];
+  diag_raise(m->diag, status, "\"%.400s\" %s", text_printable(m->path, shown), why);
 }
 
 static void check_head(importing *m) {

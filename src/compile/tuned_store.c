@@ -11,6 +11,7 @@
 
 #include "base/atomic_write.h"
 #include "base/file.h"
+#include "base/printable.h"
 #include "base/thread.h"
 #include "codegen/decisions.h"
 #include "compile/cache_keys.h"
@@ -98,9 +99,9 @@ void tuned_store_close(tuned_store *s) {
 const char *tuned_store_path(const tuned_store *s) { return s->path; }
 
 static tn_status fail(const tuned_store *s, const char *what, const char *why, diag *d) {
-  char shown[FILE_PRINTABLE_BYTES];
+  char shown[TEXT_PRINTABLE_BYTES];
   return diag_set(d, TN_ERR_IO, "the file of tuned schedules \"%s\" %s: %s",
-                  file_printable_path(s->path, shown), what, why);
+                  text_printable(s->path, shown), what, why);
 }
 
 static tn_status refuse_path(const tuned_store *s, diag *d) {
@@ -329,8 +330,8 @@ static void keep_record(void *user, const tuned_record *r) {
 
 /** Tells what was read, for users who expect schedules of a file. */
 static void tell_contents(const tuned_store *s, bool lacks_file) {
-  char text[FILE_PRINTABLE_BYTES + 160], shown[FILE_PRINTABLE_BYTES];
-  const char *path = file_printable_path(s->path, shown);
+  char text[TEXT_PRINTABLE_BYTES + 160], shown[TEXT_PRINTABLE_BYTES];
+  const char *path = text_printable(s->path, shown);
   const size_t n = count_kept(s);
   if (lacks_file)
     snprintf(

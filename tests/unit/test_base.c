@@ -4,6 +4,7 @@
 #include "base/block_cache.h"
 #include "base/file.h"
 #include "base/memory_limit.h"
+#include "base/printable.h"
 #include "base/process.h"
 #include "base/str.h"
 #include "base/thread.h"
@@ -456,10 +457,21 @@ static void file_writes_into_what_is_no_file(void **state) {
   assert_false(file_same("/dev/null", "/dev/null"));
 }
 
+static void texts_are_made_printable(void **state) {
+  (void)state;
+  char shown[TEXT_PRINTABLE_BYTES], text[2 * TEXT_PRINTABLE_BYTES];
+  assert_string_equal(text_printable("a\nb\x1b[1m\x7fé", shown), "a\\nb\\x1b[1m\\x7fé");
+  memset(text, '\t', sizeof text - 1);
+  text[sizeof text - 1] = 0;
+  text_printable(text, shown);
+  assert_in_range(strlen(shown), TEXT_PRINTABLE_BYTES - 16, TEXT_PRINTABLE_BYTES - 1);
+  assert_string_equal(shown + strlen(shown) - 7, "\\x09…");
+}
+
 /** Reads a pipe with more data than its buffer holds, and an empty one. */
 static void file_reads_pipes_whole(void **state) {
   place *p = *state;
-  char *path = arena_printf(&p->arena, "%s/f", p->folder), command[FILE_PRINTABLE_BYTES];
+  char *path = arena_printf(&p->arena, "%s/f", p->folder), command[FILE_PATH_BYTES];
   file_map f;
   assert_int_equal(mkfifo(path, 0600), 0);
   for (int k = 0; k < 2; k++) {
@@ -942,6 +954,7 @@ int main(void) {
       IN_PLACE(file_parts_follow_one_another),
       IN_PLACE(file_follows_links_and_keeps_modes),
       IN_PLACE(file_writes_into_what_is_no_file),
+      cmocka_unit_test(texts_are_made_printable),
       IN_PLACE(file_reads_pipes_whole),
       IN_PLACE(file_writes_without_a_name),
       IN_PLACE(file_errors_name_the_path),

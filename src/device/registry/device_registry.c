@@ -3,7 +3,7 @@
    the threads are closed in this order with the registry. */
 #include "device/registry/device_registry.h"
 
-#include "base/file.h"
+#include "base/printable.h"
 #include "base/thread.h"
 #include "device/core/device_target.h"
 #include "device/core/output.h"
@@ -267,18 +267,18 @@ static int32_t parse_index(const char *text) {
 }
 
 /** Formats the beginning of a name for messages. */
-static const char *show_name(const char *name, char shown[FILE_PRINTABLE_BYTES]) {
+static const char *show_name(const char *name, char shown[TEXT_PRINTABLE_BYTES]) {
   enum { MOST = 64 };
   char cut[MOST + sizeof "…"];
   size_t n = strnlen(name, MOST + 1);
   if (n > MOST) n = MOST;
   while (n && (name[n] & 0xC0) == 0x80) n--; /* within a character of UTF-8 */
   snprintf(cut, sizeof cut, "%.*s%s", (int)n, name, name[n] ? "…" : "");
-  return file_printable_path(cut, shown);
+  return text_printable(cut, shown);
 }
 
 static tn_status refuse_name(const registry *r, const char *name, diag *d) {
-  char known[512] = "", shown[FILE_PRINTABLE_BYTES];
+  char known[512] = "", shown[TEXT_PRINTABLE_BYTES];
   for (const registered_backend *k = r->backends; k; k = k->next) {
     size_t n = strlen(known);
     snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", k->backend->name);
@@ -289,7 +289,7 @@ static tn_status refuse_name(const registry *r, const char *name, diag *d) {
 }
 
 static tn_status refuse_index(const char *name, const char *index, diag *d) {
-  char shown[FILE_PRINTABLE_BYTES], shown_index[FILE_PRINTABLE_BYTES];
+  char shown[TEXT_PRINTABLE_BYTES], shown_index[TEXT_PRINTABLE_BYTES];
   return diag_set(d, TN_ERR_DEVICE, "device \"%s\": \"%s\" is no number from 0 to 9999",
                   show_name(name, shown), show_name(index, shown_index));
 }

@@ -3,6 +3,8 @@
    big-endian files. The parser takes any bytes. */
 #include "formats/npy/npy.h"
 
+#include "base/printable.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -172,13 +174,13 @@ static const char *describe_kind(const header *h) {
 }
 
 static tn_status fail_unsupported_type(const header *h, const char *name, arena *a, diag *d) {
-  char shown[FILE_PRINTABLE_BYTES];
+  char shown[TEXT_PRINTABLE_BYTES];
   const char *type =
       h->is_record
           ? ""
           : arena_printf(a, "%.*s", (int)(h->type_bytes < 60 ? h->type_bytes : 60), h->type);
   return diag_set(d, TN_ERR_UNSUPPORTED, "%s contains %s%s%s%s, which are not supported", name,
-                  describe_kind(h), h->is_record ? "" : " ('", file_printable_path(type, shown),
+                  describe_kind(h), h->is_record ? "" : " ('", text_printable(type, shown),
                   h->is_record ? "" : "')");
 }
 
@@ -193,8 +195,8 @@ static tn_status read_array(npy_array *out, const void *file, size_t bytes, cons
                             arena *a, diag *d) {
   header h = {.file = file, .bytes = bytes, .out = out};
   size_t elements;
-  char name[FILE_PRINTABLE_BYTES];
-  file_printable_path(path, name);
+  char name[TEXT_PRINTABLE_BYTES];
+  text_printable(path, name);
   bool is_whole = read_header(&h);
   if (h.is_record || (is_whole && out->dtype == DT_VOID))
     return fail_unsupported_type(&h, name, a, d);
