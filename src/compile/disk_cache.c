@@ -114,13 +114,11 @@ static int open_folder(disk_cache *k) {
 
 /* Reading. */
 
-/** Why a file may not be used; NULL if it is a regular file that only this user can write. */
+/** Why a file of the cache may not be used; NULL: it may be. */
 static const char *check_file(const struct stat *s) {
   if (S_ISDIR(s->st_mode)) return "a folder; delete it, or run tenon cache --clear";
-  if (!S_ISREG(s->st_mode)) return "not a regular file";
-  if (s->st_uid != geteuid()) return "owned by another user";
-  if (s->st_mode & (S_IWGRP | S_IWOTH)) return "writable by other users";
-  return (uint64_t)s->st_size > most_file_bytes ? "too large" : NULL;
+  const char *why = disk_cache_folder_file_fault(s);
+  return why || (uint64_t)s->st_size <= most_file_bytes ? why : "too large";
 }
 
 static bool read_all(int fd, unsigned char *at, size_t bytes) {

@@ -1,5 +1,5 @@
-/* Implements the folder of the disk cache: finds its path, opens it and checks who may write to it.
- */
+/* Implements the folder of the disk cache: finds its path, opens it and checks who may write to it
+   and to its files. */
 #include "compile/disk_cache_folder.h"
 
 #include "base/environment.h"
@@ -58,6 +58,13 @@ const char disk_cache_lock_name[] = "lock";
 static tn_status refuse_folder(const char *path, const char *why, diag *d) {
   char shown[TEXT_PRINTABLE_BYTES];
   return diag_set(d, TN_ERR_IO, "the cache folder \"%s\" %s", text_printable(path, shown), why);
+}
+
+const char *disk_cache_folder_file_fault(const struct stat *s) {
+  if (S_ISDIR(s->st_mode)) return "a folder";
+  if (!S_ISREG(s->st_mode)) return "not a regular file";
+  if (s->st_uid != geteuid()) return "owned by another user";
+  return s->st_mode & (S_IWGRP | S_IWOTH) ? "writable by other users" : NULL;
 }
 
 /** Refuses a lock that is no regular file: it would lock nobody out, or could not be opened. */

@@ -6,6 +6,7 @@
 #include "base/file.h"
 
 #include <stdbool.h>
+#include <sys/stat.h>
 
 enum { DISK_CACHE_PATH_BYTES = FILE_PATH_BYTES };
 
@@ -17,6 +18,10 @@ tn_status disk_cache_folder_path(const char *given, char path[DISK_CACHE_PATH_BY
     is not made. TN_ERR_IO for a folder that cannot be opened or made, that is a link, that others
     own or may write to, or whose lock is no file. */
 tn_status disk_cache_folder_open(const char *path, bool make, int *fd, diag *d);
+
+/** Why a file in the folder may not be used, by what fstat tells of it; NULL if it is a regular
+   file that only this user can write. */
+const char *disk_cache_folder_file_fault(const struct stat *s);
 
 /** The name of the lock file in the folder. */
 extern const char disk_cache_lock_name[];

@@ -111,7 +111,19 @@ static tn_status refuse_path(const tuned_store *s, diag *d) {
 
 /* Opening. */
 
-/** Opens the file in the cache's folder, which only this user may write to: lines decide which code
+/** Opens the file in an open folder, unless it is a link or not the user's own. */
+static tn_status open_own(const tuned_store *s, int folder, int flags, int *fd, diag *d) {
+  struct stat stat;
+  *fd = openat(folder, default_name, flags | O_NOFOLLOW, 0600);
+  if (*fd < 0) return errno == ELOOP ? fail(s, "is not used", "a link", d) : TN_OK;
+  const char *why = fstat(*fd, &stat) ? strerror(errno) : disk_cache_folder_file_fault(&stat);
+  if (!why) return TN_OK;
+  close(*fd);
+  *fd = -1;
+  return fail(s, "is not used", why, d);
+}
+
+/** Opens the file in the cache's folder; only this user may write to both: lines decide which code
     is made. */
 static tn_status open_in_folder(const tuned_store *s, int flags, int *fd, diag *d) {
   char path[FILE_PATH_BYTES];
@@ -120,15 +132,15 @@ static tn_status open_in_folder(const tuned_store *s, int flags, int *fd, diag *
   *strrchr(path, '/') = 0;
   if (disk_cache_folder_open(path, flags & O_CREAT, &folder, d))
     return diag_prefix(d, "the file of tuned schedules is not used");
-  *fd = openat(folder, default_name, flags, 0666);
+  tn_status status = open_own(s, folder, flags, fd, d);
   int error = errno;
   if (folder >= 0) close(folder);
   errno = error;
-  return TN_OK;
+  return status;
 }
 
-/** Opens the file; *fd is -1, with errno, where that fails. A failure is a folder that is not the
-    user's own. */
+/** Opens the file; *fd is -1, with errno, where that fails. A failure is a folder or file in it
+    that is not the user's own. */
 static tn_status open_file(const tuned_store *s, int flags, int *fd, diag *d) {
   if (!s->is_named) return open_in_folder(s, flags, fd, d);
   *fd = open(s->path, flags, 0666);

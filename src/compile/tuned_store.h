@@ -50,8 +50,9 @@ typedef struct tuned_record {
 typedef void tuned_store_log(void *user, tn_log_level level, const char *text);
 
 /** Opens the store in a file ("off": *out is NULL); NULL: the file "tuned" in the folder of the
-    disk cache, and none without one; that file is used only where the cache uses the folder. A
-    relative path is one of the present working directory. Nothing is read yet; when it is, a file
+    disk cache, and none without one; that file is used only where the cache uses the folder, and if
+    it is no link, is the user's own and nobody else can write to it. A relative path is one of the
+    present working directory. Nothing is read yet; when it is, a file
     that was named and is not there is a warning. False without memory. */
 bool tuned_store_open(tuned_store **out, const char *file, const disk_cache *cache,
                       tuned_store_log *log, void *user, const mem *m);

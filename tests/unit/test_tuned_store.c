@@ -526,6 +526,54 @@ static void stores_in_refused_folders_are_not_used(void **state) {
   assert_int_equal(chmod(folder, 0700), 0);
 }
 
+/** Checks that a store is refused for a reason, whether it is read or written. */
+static void check_refused(fixture *f, const char *folder, const char *why) {
+  disk_cache *cache;
+  diag d = {0};
+  int lines = 0;
+  tuned_store *s = open_beside_cache(f, folder, &cache);
+  const tuned_record r = record(KEY, TUNED_KEPT, "tile:0/1");
+  f->remarks = 0;
+  assert_int_equal(tuned_store_count(s), 0);
+  assert_int_equal(f->remarks, 1);
+  assert_non_null(strstr(f->line, "/tuned\" is not used: "));
+  assert_non_null(strstr(f->line, why));
+  assert_int_equal(tuned_store_read(s, count_lines, &lines, &d), TN_ERR_IO);
+  assert_int_equal(tuned_store_append(s, &r, &d), TN_ERR_IO);
+  assert_non_null(strstr(d.text, why));
+  assert_int_equal(tuned_store_check_writable(s, &d), TN_ERR_IO);
+  assert_int_equal(lines, 0);
+  tuned_store_close(s);
+  disk_cache_close(cache);
+}
+
+/** In a folder of the user's alone too, the file itself must be the user's own. */
+static void stores_of_others_are_not_used(void **state) {
+  fixture *f = *state;
+  const char *elsewhere = arena_printf(&f->arena, "%s/elsewhere", f->folder);
+  disk_cache *cache;
+  struct stat stat;
+  mode_t mask = umask(0);
+  tuned_store *s = open_beside_cache(f, f->folder, &cache);
+  append(s, KEY, TUNED_KEPT, "tile:0/1");
+  umask(mask);
+  tuned_store_close(s);
+  disk_cache_close(cache);
+  assert_int_equal(lstat(f->path, &stat), 0);
+  assert_int_equal(stat.st_mode & 0777, 0600);
+  assert_int_equal(chmod(f->path, 0602), 0);
+  check_refused(f, f->folder, "writable by other users");
+  assert_int_equal(chmod(f->path, 0600), 0);
+  if (!chown(f->path, 65534, 65534)) { /* root alone may do so */
+    check_refused(f, f->folder, "owned by another user");
+    assert_int_equal(chown(f->path, geteuid(), getegid()), 0);
+  }
+  assert_int_equal(rename(f->path, elsewhere), 0);
+  assert_int_equal(symlink(elsewhere, f->path), 0);
+  check_refused(f, f->folder, "a link");
+  assert_int_equal(records(f), 1); /* of the file as one that is named */
+}
+
 /** The current folder may change between opening a context and its first compilation. */
 static void relative_paths_stay_the_same_file(void **state) {
   fixture *f = *state;
@@ -748,6 +796,7 @@ int main(void) {
                                       tear_down),
       cmocka_unit_test_setup_teardown(files_that_cannot_be_written_are_told, set_up, tear_down),
       cmocka_unit_test_setup_teardown(stores_in_refused_folders_are_not_used, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(stores_of_others_are_not_used, set_up, tear_down),
       cmocka_unit_test_setup_teardown(relative_paths_stay_the_same_file, set_up, tear_down),
       cmocka_unit_test_setup_teardown(long_paths_are_refused, set_up, tear_down),
       cmocka_unit_test_setup_teardown(other_files_are_left_alone, set_up, tear_down),
