@@ -37,7 +37,7 @@ struct disk_cache {
   atomic_size_t n_ignored; /* files that cannot be used */
   mutex lock;              /* of the fields below */
   bool tried;              /* to open the folder */
-  bool has_made_room;      /* on a full disk */
+  bool tried_room;         /* to make it on a full disk, whatever came of it */
   int folder;              /* -1: not open */
 };
 
@@ -227,31 +227,36 @@ static void trim_sometimes(disk_cache *k, int folder, const cache_key *key, size
     disk_cache_trim(folder, k->mem, &b, NULL, &d);
 }
 
-/** True if the cache was trimmed because the disk is full. */
-static bool has_made_room(disk_cache *k) {
+/** True if the disk was full before, and the cache was to make room. */
+static bool has_tried_room(disk_cache *k) {
   mutex_lock(&k->lock);
-  bool has = k->has_made_room;
+  bool has = k->tried_room;
   mutex_unlock(&k->lock);
   return has;
 }
 
-/** Trims a cache to half of what it has, unless that makes no room for a file. Under the lock. */
-static bool trim_by_half(disk_cache *k, int folder, size_t bytes) {
+/** Trims a cache to half of what it has; fails where that makes no room for a file. TN_ERR_BUSY:
+    another process trims it. */
+static tn_status trim_by_half(disk_cache *k, int folder, size_t bytes) {
   disk_cache_usage u;
   diag d = {0};
-  k->has_made_room = true;
-  if (disk_cache_count(folder, k->mem, &u, &d) || u.bytes / 2 < bytes) return false;
+  if (disk_cache_count(folder, k->mem, &u, &d)) return d.status;
+  if (u.bytes / 2 < bytes) return TN_ERR_IO;
   const disk_cache_trim_limits b = {u.bytes / 2, u.bytes / 2, false};
-  tn_status status = disk_cache_trim(folder, k->mem, &b, NULL, &d);
-  return !status || status == TN_ERR_BUSY; /* another process trims it */
+  return disk_cache_trim(folder, k->mem, &b, NULL, &d);
 }
 
-/** Makes room for a file on a full disk; false if that was done before the file was written. */
-static bool make_room(disk_cache *k, int folder, size_t bytes, bool was_made) {
+/** Makes room for a file on a full disk; TN_ERR_IO if that was tried before the file was written.
+    While another process makes room, this one has not tried. */
+static tn_status make_room(disk_cache *k, int folder, size_t bytes, bool was_tried) {
+  tn_status status = was_tried ? TN_ERR_IO : TN_OK;
   mutex_lock(&k->lock);
-  bool has_room = k->has_made_room ? !was_made : trim_by_half(k, folder, bytes);
+  if (!k->tried_room) {
+    status = trim_by_half(k, folder, bytes);
+    k->tried_room = status != TN_ERR_BUSY;
+  }
   mutex_unlock(&k->lock);
-  return has_room;
+  return status;
 }
 
 typedef struct writing {
@@ -264,14 +269,16 @@ typedef struct writing {
   arena arena;
 } writing;
 
-/** Writes the data under each name; where the disk is full, once more after room was made. */
+/** Writes the data under each name; where the disk is full, once more after room was made. While
+    another process makes room, the file is left out. */
 static bool write_data(const writing *w, const str *data) {
-  bool was_made = has_made_room(w->k);
+  bool was_tried = has_tried_room(w->k);
   if (write_names(w->folder, w->keys, w->n, data)) return true;
   int error = errno;
   bool is_full = error == ENOSPC || error == EDQUOT;
-  if (is_full && make_room(w->k, w->folder, data->n, was_made))
-    return write_names(w->folder, w->keys, w->n, data);
+  tn_status status = is_full ? make_room(w->k, w->folder, data->n, was_tried) : TN_ERR_IO;
+  if (status == TN_ERR_BUSY) return true;
+  if (!status) return write_names(w->folder, w->keys, w->n, data);
   errno = error;
   return false;
 }

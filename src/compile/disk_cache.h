@@ -41,7 +41,8 @@ typedef void disk_cache_serialiser(void *user, str *to);
 
 /** Writes content for some keys, in place of earlier files; does nothing without memory. The first
     time that the disk is full, the least recently used half of the cache makes room; where a file
-    cannot be written after that, or for another reason, none is written any more. */
+    cannot be written after that, or for another reason, none is written any more. A file that finds
+    the disk full while another process removes files is left out. */
 void disk_cache_write(disk_cache *k, const cache_key *const keys[], size_t n,
                       disk_cache_serialiser *content, void *user);
 

@@ -493,6 +493,36 @@ static void a_full_disk_is_trimmed_once(void **state) {
   assert_true(status == 0 || status == SKIP);
 }
 
+/** In a child: files of a page each, more than fit, while another process trims the folder. Those
+    that do not fit are left out without a warning, until that process is done. */
+static int in_a_place_that_another_trims(fixture *f) {
+  static char page[3000];
+  char key[16];
+  int n = 0;
+  if (mkdir(f->folder, 0700) && errno != EEXIST) return 5;
+  if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+      mount("none", f->folder, "tmpfs", 0, "size=64k,mode=0700"))
+    return SKIP;
+  int lock = open(arena_printf(&f->arena, "%s/lock", f->folder), O_RDWR | O_CREAT, 0600);
+  if (lock < 0 || flock(lock, LOCK_EX)) return 6;
+  open_disk(f, f->folder);
+  for (; n < FILES; n++) {
+    snprintf(key, sizeof key, "p%d", n);
+    write_bytes(f, key, page, sizeof page);
+  }
+  if (f->remarks || !is_there(f, "p0") || is_there(f, key)) return 7;
+  close(lock);
+  write_bytes(f, "later", page, sizeof page);
+  return !f->remarks && is_there(f, "later") && !is_there(f, "p0") ? 0 : 8;
+}
+
+static void a_busy_trim_leaves_files_out(void **state) {
+  fixture *f = *state;
+  int status = apart(f, in_a_place_that_another_trims);
+  if (status == SKIP) print_message("no file system could be mounted\n");
+  assert_true(status == 0 || status == SKIP);
+}
+
 static int without_permission(fixture *f) {
   if (chmod(f->folder, 0500)) return 5;
   if (!geteuid() &&
@@ -862,6 +892,7 @@ int main(void) {
                                      TEST(folders_of_others_are_refused),
                                      TEST(what_cannot_be_written_is_told_once),
                                      TEST(a_full_disk_is_trimmed_once),
+                                     TEST(a_busy_trim_leaves_files_out),
                                      TEST(processes_share_it),
                                      TEST(threads_share_it),
                                      TEST(who_is_killed_leaves_nothing_half_written),
