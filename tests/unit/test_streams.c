@@ -3,6 +3,7 @@
    queue to another, and the overlap of a kernel with a copy. */
 #include "../backend/ref.c"
 #include "../backend/sample.h"
+#include "base/memory_limit.h"
 #include "device/memory/buffer.h"
 #include "device/memory/span.h"
 #include "device/queue/queue.h"
@@ -23,6 +24,7 @@ enum { MS = 1000000 };
 static tn_stream_functions spy_streams;
 static tn_backend spy;
 static atomic_int awaits, marks_made, marks_freed;
+static atomic_int pieces_made;
 static atomic_bool lacks_staging, lacks_mark;
 
 static tn_status spy_await(void *stream, void *mark, tn_failure *f) {
@@ -44,7 +46,9 @@ static void spy_mark_free(void *mark) {
 static tn_status spy_alloc(void *device, uint64_t bytes, tn_memory_use use, void **memory,
                            tn_failure *f) {
   if (use == TN_MEMORY_STAGING && atomic_load(&lacks_staging)) return no_memory(f);
-  return ref_alloc(device, bytes, use, memory, f);
+  tn_status status = ref_alloc(device, bytes, use, memory, f);
+  pieces_made += !status && use == TN_MEMORY_STAGING;
+  return status;
 }
 
 typedef struct fixture {
@@ -342,6 +346,54 @@ static void lack_of_staging_memory_is_told(void **state) {
   tn_buffer_release(b);
 }
 
+/** Larger transfers pass through the pieces that are there. */
+static void staging_memory_stays_where_more_is_lacking(void **state) {
+  fixture *f = *state;
+  enum { BYTES = 100000 };
+  static uint8_t data[BYTES], seen[BYTES];
+  tn_span span;
+  tn_buffer *b = new_buffer(f, f->spy, BYTES, &span);
+  for (int i = 0; i < BYTES; i++) data[i] = (uint8_t)(i * 7 + i / 4096);
+  const tn_span part = {span.device, span.memory, span.offset, 5000};
+  fine(f, tn_span_write(&part, TN_U8, TN_U8, data, 5000, &f->failure));
+  atomic_store(&lacks_staging, true);
+  tn_status status = tn_span_write(&span, TN_U8, TN_U8, data, BYTES, &f->failure);
+  atomic_store(&lacks_staging, false);
+  fine(f, status);
+  fine(f, tn_span_read(&span, TN_U8, TN_U8, seen, BYTES, &f->failure));
+  assert_memory_equal(seen, data, BYTES);
+  tn_buffer_release(b);
+}
+
+/** Under a limit too: no transfer gives memory away that it could not get again. */
+static void staging_memory_stays_under_a_limit(void **state) {
+  fixture *f = *state;
+  enum { BYTES = 1 << 20, LIMIT = 16 * BYTES };
+  static uint8_t data[BYTES];
+  memory_limit l;
+  mem m = memory_limit_begin(&l, mem_system, LIMIT, 0);
+  registry *r;
+  tn_span span;
+  ok(f, registry_open(&r, &(registry_desc){.mem = &m, .threads = 1}, &f->diag));
+  ok(f, registry_add_backend(r, &spy, &f->diag));
+  tn_device *v = open_device(f, r, "SPY");
+  tn_buffer *b = new_buffer(f, v, BYTES, &span);
+  uint64_t rest = LIMIT - atomic_load(&l.used) - BYTES / 2 - BYTES / 8;
+  assert_true(memory_limit_count(&m, rest));
+  fine(f, tn_span_write(&span, TN_U8, TN_U8, data, BYTES, &f->failure));
+  int before = pieces_made;
+  uint64_t small = v->immediate.staging.bytes;
+  assert_in_range(small, BYTES / 32, BYTES / 4);
+  for (int i = 0; i < 3; i++) fine(f, tn_span_write(&span, TN_U8, TN_U8, data, BYTES, &f->failure));
+  assert_int_equal(pieces_made, before);
+  memory_limit_uncount(&m, rest);
+  fine(f, tn_span_write(&span, TN_U8, TN_U8, data, BYTES, &f->failure));
+  assert_true(v->immediate.staging.bytes > small); /* as there is room */
+  tn_buffer_release(b);
+  registry_close(r);
+  assert_int_equal(atomic_load(&l.used), 0);
+}
+
 /** A transfer whose end cannot be marked has ended when its failure is returned: the next one uses
     the same staging memory. */
 static void a_transfer_without_a_mark_has_ended(void **state) {
@@ -562,13 +614,20 @@ static void kernels_and_copies_overlap(void **state) {
 
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-  const struct CMUnitTest tests[] = {
-      TEST(the_device_waits_for_promises),  TEST(a_promise_is_of_its_value_alone),
-      TEST(signals_outlive_queues),         TEST(large_copies),
-      TEST(a_lost_device_is_named),         TEST(a_loss_reaches_waits_left_to_the_device),
-      TEST(lack_of_staging_memory_is_told), TEST(a_transfer_without_a_mark_has_ended),
-      TEST(a_loss_is_kept_after_a_failure), TEST(signals_of_other_contexts_are_refused),
-      TEST(an_endless_wait_is_named),       TEST(devices_pass_a_buffer),
-      TEST(kernels_and_copies_overlap)};
+  const struct CMUnitTest tests[] = {TEST(the_device_waits_for_promises),
+                                     TEST(a_promise_is_of_its_value_alone),
+                                     TEST(signals_outlive_queues),
+                                     TEST(large_copies),
+                                     TEST(a_lost_device_is_named),
+                                     TEST(a_loss_reaches_waits_left_to_the_device),
+                                     TEST(lack_of_staging_memory_is_told),
+                                     TEST(staging_memory_stays_where_more_is_lacking),
+                                     TEST(staging_memory_stays_under_a_limit),
+                                     TEST(a_transfer_without_a_mark_has_ended),
+                                     TEST(a_loss_is_kept_after_a_failure),
+                                     TEST(signals_of_other_contexts_are_refused),
+                                     TEST(an_endless_wait_is_named),
+                                     TEST(devices_pass_a_buffer),
+                                     TEST(kernels_and_copies_overlap)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

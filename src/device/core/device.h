@@ -15,16 +15,21 @@ typedef struct caching_allocator caching_allocator;
 typedef struct device_target device_target;
 typedef struct device_compiler device_compiler;
 
+/** Staging memory: two pieces, which a transfer uses by turns. */
+typedef struct staging_pieces {
+  void *memory[2];
+  char *at[2];      /* their addresses */
+  uint64_t bytes;   /* of each; 0: not allocated */
+  uint64_t counted; /* bytes of both, against the limit of the host's allocator */
+} staging_pieces;
+
 /** A stream for work that the host waits for, and staging memory through which its data passes
     (stream/immediate_stream.h). */
 typedef struct immediate_stream {
-  mutex lock;         /* of handing work over */
-  void *stream;       /* the backend's; NULL: nothing was handed over so far */
-  mutex staging_lock; /* of the fields below, during a transfer */
-  void *memory[2];    /* two pieces, by turns */
-  char *at[2];        /* their addresses */
-  uint64_t bytes;     /* of each; 0: not allocated */
-  uint64_t counted;   /* bytes of both, against the limit of the host's allocator */
+  mutex lock;             /* of handing work over */
+  void *stream;           /* the backend's; NULL: nothing was handed over so far */
+  mutex staging_lock;     /* of the pieces, during a transfer */
+  staging_pieces staging; /* as large as the largest transfer needed, where there was memory */
 } immediate_stream;
 
 /** A queue of a device, as the device's memory sees it. */

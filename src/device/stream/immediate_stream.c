@@ -14,20 +14,16 @@ void immediate_stream_init(tn_device *v) {
   mutex_init(&v->immediate.staging_lock);
 }
 
-/** Under the lock of staging memory. */
-static void free_staging(tn_device *v) {
-  immediate_stream *m = &v->immediate;
-  for (int i = 0; i < 2; i++) {
-    if (m->memory[i]) v->backend->free(v->state, m->memory[i], m->bytes);
-    m->memory[i] = NULL;
-  }
-  memory_limit_uncount(v->mem, m->counted);
-  m->bytes = m->counted = 0;
+static void free_staging(tn_device *v, staging_pieces *s) {
+  for (int i = 0; i < 2; i++)
+    if (s->memory[i]) v->backend->free(v->state, s->memory[i], s->bytes);
+  memory_limit_uncount(v->mem, s->counted);
+  *s = (staging_pieces){0};
 }
 
 void immediate_stream_free(tn_device *v) {
   if (v->immediate.stream) v->backend->streams->free(v->immediate.stream);
-  free_staging(v);
+  free_staging(v, &v->immediate.staging);
   mutex_free(&v->immediate.staging_lock);
   mutex_free(&v->immediate.lock);
 }
@@ -72,38 +68,41 @@ tn_status immediate_run(tn_device *v, const tn_work *w, tn_failure *f) {
 
 /* Pieces. */
 
-/** Counts two pieces of m->bytes bytes against a limit on the host's memory; smaller ones, if they
-    exceed it. */
-static tn_status count_staging(tn_device *v, tn_failure *f) {
-  immediate_stream *m = &v->immediate;
+/** Allocates two pieces, which count against a limit on the host's memory; none on failure. */
+static tn_status make_staging(tn_device *v, uint64_t bytes, staging_pieces *s, tn_failure *f) {
+  const tn_backend *b = v->backend;
   char text[MEMORY_LIMIT_TEXT_BYTES];
-  for (; m->bytes >= LEAST_PIECE; m->bytes /= 2) {
-    if (!memory_limit_count(v->mem, 2 * m->bytes)) continue;
-    m->counted = 2 * m->bytes;
-    return TN_OK;
+  tn_status status = TN_OK;
+  if (!memory_limit_count(v->mem, 2 * bytes))
+    return tn_fail(f, TN_ERR_MEMORY, "%s", memory_limit_exhausted_text(v->mem, 2 * bytes, text));
+  *s = (staging_pieces){.bytes = bytes, .counted = 2 * bytes};
+  for (int i = 0; i < 2 && !status; i++) {
+    status = b->alloc(v->state, bytes, TN_MEMORY_STAGING, &s->memory[i], f);
+    if (!status && !(s->at[i] = b->host(v->state, s->memory[i])))
+      status = tn_fail(f, TN_ERR_INTERNAL, "the host does not see staging memory");
   }
-  m->bytes = LEAST_PIECE;
-  return tn_fail(f, TN_ERR_MEMORY, "%s", memory_limit_exhausted_text(v->mem, 2 * m->bytes, text));
+  if (status) free_staging(v, s);
+  return status;
 }
 
-/** Allocates two pieces for transfers of `bytes` bytes, larger than before if need be. */
+/** Makes two pieces for transfers of `bytes` bytes, unless there are such; smaller ones, where that
+    is too much memory. Those that are there stay until larger ones are made. */
 static tn_status reserve_staging(tn_device *v, uint64_t bytes, diag *d) {
-  immediate_stream *m = &v->immediate;
-  const tn_backend *b = v->backend;
-  uint64_t wanted = LEAST_PIECE;
+  staging_pieces *there = &v->immediate.staging, made;
+  uint64_t wanted = LEAST_PIECE, least = LEAST_PIECE;
   while (wanted < bytes && wanted < MOST_PIECE) wanted *= 2;
-  if (m->bytes >= wanted) return TN_OK;
-  free_staging(v);
-  m->bytes = wanted;
+  if (there->bytes >= wanted) return TN_OK;
+  if (there->bytes) least = 2 * there->bytes;
   diag_clear(d);
-  tn_status status = count_staging(v, &d->failure);
-  for (int i = 0; i < 2 && !status; i++) {
-    status = b->alloc(v->state, m->bytes, TN_MEMORY_STAGING, &m->memory[i], &d->failure);
-    if (!status && !(m->at[i] = b->host(v->state, m->memory[i])))
-      status = tn_fail(&d->failure, TN_ERR_INTERNAL, "the host does not see staging memory");
+  tn_status status = TN_ERR_MEMORY;
+  for (uint64_t piece = wanted; piece >= least && status == TN_ERR_MEMORY; piece /= 2)
+    status = make_staging(v, piece, &made, &d->failure);
+  if (status == TN_ERR_MEMORY && there->bytes) return TN_OK;
+  if (!status) {
+    free_staging(v, there);
+    *there = made;
+    return TN_OK;
   }
-  if (!status) return TN_OK;
-  free_staging(v);
   diag_complete(d, status);
   return diag_prefix(d, "device %s: staging memory of %" PRIu64 " bytes", v->name, wanted);
 }
@@ -124,46 +123,47 @@ typedef struct transfer {
 
 /** Begins to read piece `i`, once its memory is free. */
 static tn_status begin_read(transfer *t, uint64_t i, tn_failure *f) {
-  immediate_stream *m = &t->staging->immediate;
-  uint64_t offset = i * m->bytes, left = t->bytes - offset;
+  const staging_pieces *p = &t->staging->immediate.staging;
+  uint64_t offset = i * p->bytes, left = t->bytes - offset;
   tn_status status = end_work(&t->write[i % 2], f);
   if (status) return status;
   const tn_work w = {.kind = TN_WORK_READ,
-                     .from = slice(t->from, offset, left < m->bytes ? left : m->bytes),
-                     .host = m->at[i % 2]};
+                     .from = slice(t->from, offset, left < p->bytes ? left : p->bytes),
+                     .host = p->at[i % 2]};
   return start_work(t->from->device, &w, &t->read[i % 2], f);
 }
 
 /** Begins to write piece `i`, which holds its data. */
 static tn_status begin_write(transfer *t, uint64_t i, tn_failure *f) {
-  immediate_stream *m = &t->staging->immediate;
-  uint64_t offset = i * m->bytes, left = t->bytes - offset;
+  const staging_pieces *p = &t->staging->immediate.staging;
+  uint64_t offset = i * p->bytes, left = t->bytes - offset;
   const tn_work w = {.kind = TN_WORK_WRITE,
-                     .to = slice(t->to, offset, left < m->bytes ? left : m->bytes),
-                     .host = m->at[i % 2]};
+                     .to = slice(t->to, offset, left < p->bytes ? left : p->bytes),
+                     .host = p->at[i % 2]};
   return start_work(t->to->device, &w, &t->write[i % 2], f);
 }
 
 /** Moves piece `i`: while the host or the destination has it, the source reads the next one. */
 static tn_status move_piece(transfer *t, uint64_t i, uint64_t pieces, tn_failure *f) {
-  immediate_stream *m = &t->staging->immediate;
-  uint64_t offset = i * m->bytes, left = t->bytes - offset;
+  const staging_pieces *p = &t->staging->immediate.staging;
+  uint64_t offset = i * p->bytes, left = t->bytes - offset;
   tn_status status = TN_OK;
   if (t->from && !i) status = begin_read(t, 0, f);
   if (t->from && !status) status = end_work(&t->read[i % 2], f);
   if (t->to && !t->from && !status) status = end_work(&t->write[i % 2], f);
   if (t->from && !status && i + 1 < pieces) status = begin_read(t, i + 1, f);
   if (t->piece && !status)
-    t->piece(t->user, m->at[i % 2], offset, left < m->bytes ? left : m->bytes);
+    t->piece(t->user, p->at[i % 2], offset, left < p->bytes ? left : p->bytes);
   return t->to && !status ? begin_write(t, i, f) : status;
 }
 
 static tn_status run_transfer(transfer *t, diag *d) {
   immediate_stream *m = &t->staging->immediate;
+  const staging_pieces *p = &m->staging;
   mutex_lock(&m->staging_lock);
   tn_status status = reserve_staging(t->staging, t->bytes, d);
   if (!status) {
-    uint64_t pieces = (t->bytes + m->bytes - 1) / m->bytes;
+    uint64_t pieces = (t->bytes + p->bytes - 1) / p->bytes;
     diag_clear(d);
     for (uint64_t i = 0; i < pieces && !status; i++) status = move_piece(t, i, pieces, &d->failure);
     for (int i = 0; i < 2; i++) { /* the memory is used until then, after a failure too */
