@@ -1,9 +1,18 @@
-/* Implements the calls of renderers that raise: each has an arena and catches what is raised. */
+/* Implements the calls of renderers that raise: each has an arena and catches what is raised; and
+   the set of their types. */
 #include "device/core/render_source.h"
 
 #include "base/arena.h"
 #include "device/core/output.h"
 #include "ir/core/ir.h"
+
+uint64_t render_dtypes(void) {
+  uint64_t all = 0;
+#define TYPE(name, number, text, bytes, host) all |= UINT64_C(1) << number;
+  TN_DTYPE_LIST(TYPE)
+#undef TYPE
+  return all & ~(UINT64_C(1) << TN_F16 | UINT64_C(1) << TN_BF16);
+}
 
 /** Rendering of a kernel, which may raise. */
 typedef struct rendering {

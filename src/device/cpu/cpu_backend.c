@@ -146,10 +146,7 @@ tn_status cpu_describe(void *device, const char *limit, tn_capabilities *caps, t
   caps->threads = true;
   caps->max_scratch = MOST_SCRATCH;
   caps->scratch_buffer = true;
-#define TYPE(name, number, text, bytes, host) caps->dtypes |= UINT64_C(1) << number;
-  TN_DTYPE_LIST(TYPE)
-#undef TYPE
-  caps->dtypes &= ~(UINT64_C(1) << TN_F16 | UINT64_C(1) << TN_BF16);
+  caps->dtypes = render_dtypes();
   caps->f16_casts = level->f16c;
   caps->lacks = &((cpu *)device)->lacks[isa_target_rows(&target)][level->fma];
   caps->hardware = cpu_hardware();

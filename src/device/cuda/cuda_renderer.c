@@ -8,14 +8,6 @@
 
 #include <stdio.h>
 
-static uint64_t types(void) {
-  uint64_t all = 0;
-#define TYPE(name, number, text, bytes, host) all |= UINT64_C(1) << number;
-  TN_DTYPE_LIST(TYPE)
-#undef TYPE
-  return all & ~(UINT64_C(1) << TN_F16 | UINT64_C(1) << TN_BF16);
-}
-
 static tn_status cuda_describe(void *device, const char *limit, tn_capabilities *caps,
                                tn_failure *f) {
   (void)limit, (void)f;
@@ -32,7 +24,7 @@ static tn_status cuda_describe(void *device, const char *limit, tn_capabilities 
   caps->copy_bytes = k->major >= 8 ? 4 | 8 | 16 : 0;
   caps->index32 = true;
   caps->max_buffers = (CUDA_ARGUMENT_BYTES - CUDA_VALUE_BYTES) / sizeof(cuda_address);
-  caps->dtypes = types();
+  caps->dtypes = render_dtypes();
   caps->lacks = v->lacks;
   caps->hardware = (tn_hardware){
       .l3_bytes = (uint64_t)k->cache_bytes, .line_bytes = 128, .cores = (uint32_t)k->units};

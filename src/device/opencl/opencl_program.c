@@ -21,12 +21,7 @@
 enum { VALUE_BYTES = 256, BUFFER_BYTES = 16, LEAST_BYTES = 1024, MOST_BYTES = 1 << 16 };
 
 static uint64_t types_of(const opencl_facts *k) {
-  uint64_t types = 0;
-#define TYPE(name, number, text, bytes, host) types |= UINT64_C(1) << number;
-  TN_DTYPE_LIST(TYPE)
-#undef TYPE
-  types &= ~(UINT64_C(1) << TN_F16 | UINT64_C(1) << TN_BF16);
-  return k->has_double ? types : types & ~(UINT64_C(1) << TN_F64);
+  return k->has_double ? render_dtypes() : render_dtypes() & ~(UINT64_C(1) << TN_F64);
 }
 
 static uint32_t vector_bytes(const opencl_facts *k) {
