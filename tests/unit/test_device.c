@@ -290,8 +290,11 @@ static void backends_must_be_complete(void **state) {
   ok(f, registry_add_backend(f->registry, &ref_backend, &f->diag)); /* added a second time */
   assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
   assert_string_equal(f->diag.text, "backend REF is already registered");
+  b.alloc = NULL; /* a name that is taken is told first */
+  assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
+  assert_string_equal(f->diag.text, "backend REF is already registered");
   assert_int_equal(registry_add_backend(f->registry, NULL, &f->diag), TN_ERR_ARGUMENT);
-  b.name = "A:B";
+  b = ref_backend, b.name = "A:B";
   assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
   b.name = "HALF";
   b.host = NULL;

@@ -156,12 +156,16 @@ static bool is_complete_library(const tn_product_library *l) {
   return l->size == sizeof *l && l->name && l->open;
 }
 
-/** The first fault of a backend's table of functions; NULL if it is complete. */
-static const char *find_fault(const tn_backend *b) {
+/** The fault of a backend's size and name; NULL if there is none. */
+static const char *find_name_fault(const tn_backend *b) {
   if (!b->size) return "field size is 0, and must be sizeof(tn_backend)";
   if (b->size != sizeof *b) return "field size is that of another version";
-  if (!b->name || !b->name[0] || strlen(b->name) > 32 || strchr(b->name, ':'))
-    return "the name must have 1 to 32 bytes and no colon";
+  bool is_name = b->name && b->name[0] && strlen(b->name) <= 32 && !strchr(b->name, ':');
+  return is_name ? NULL : "the name must have 1 to 32 bytes and no colon";
+}
+
+/** The first fault of a backend's table of functions; NULL if it is complete. */
+static const char *find_fault(const tn_backend *b) {
   if (!b->open || !b->close) return "open or close is missing";
   if (!b->alloc || !b->free || !b->host) return "alloc, free or host is missing";
   if (!b->load || !b->unload || !b->program || !b->program_free)
@@ -209,11 +213,18 @@ static const tn_backend *find_backend_in_any_case(const registry *r, const char 
   return n == 1 ? found : NULL;
 }
 
-/** Under the lock. */
+static tn_status refuse_backend(const tn_backend *b, const char *why, diag *d) {
+  const char *name = b->name && b->name[0] ? b->name : "?";
+  return diag_set(d, TN_ERR_ARGUMENT, "backend %s: %s", name, why);
+}
+
+/** Adds a backend with a name, or refuses it; under the lock. */
 static tn_status add_backend(registry *r, const tn_backend *b, diag *d) {
   const tn_backend *there = find_backend(r, b->name, strlen(b->name));
   if (there == b) return TN_OK;
   if (there) return diag_set(d, TN_ERR_ARGUMENT, "backend %s is already registered", b->name);
+  const char *why = find_fault(b);
+  if (why) return refuse_backend(b, why, d);
   registered_backend *k = mem_calloc(&r->mem, 1, sizeof *k);
   if (!k) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   k->backend = b;
@@ -225,10 +236,8 @@ static tn_status add_backend(registry *r, const tn_backend *b, diag *d) {
 
 tn_status registry_add_backend(registry *r, const tn_backend *b, diag *d) {
   if (!b) return diag_set(d, TN_ERR_ARGUMENT, "the backend is NULL");
-  const char *why = find_fault(b);
-  if (why)
-    return diag_set(d, TN_ERR_ARGUMENT, "backend %s: %s", b->name && b->name[0] ? b->name : "?",
-                    why);
+  const char *why = find_name_fault(b);
+  if (why) return refuse_backend(b, why, d);
   mutex_lock(&r->lock);
   tn_status status = add_backend(r, b, d);
   mutex_unlock(&r->lock);
