@@ -340,6 +340,37 @@ TEST(mixed_radix_coordinates_write_once) {
   assert_false(writes_once(t, ix_add(g, ix_scale(g, a, 4), far), 2, both));
 }
 
+/** True if a STAGE over some ranges is proved to span an array of 1 by `columns` elements. */
+static bool spans_row(test *t, const node *x, const node *y, int64_t columns, size_t n,
+                      const node *const ranges[]) {
+  const node *v = ir_const(t->g, DT_F32, 1), *coords[] = {x, y};
+  const node *extents[] = {ix_const(t->g, 1), ix_const(t->g, columns)};
+  size_t rank = 2;
+  return stage_spans_array(stage_make(t->g, &(stage_spec){.n_values = 1,
+                                                          .n_ranges = n,
+                                                          .values = &v,
+                                                          .ranks = &rank,
+                                                          .coords = coords,
+                                                          .extents = extents,
+                                                          .ranges = ranges}),
+                           0);
+}
+
+/** A coordinate that is a range of one index counts for its own axis alone. */
+TEST(coordinates_span_arrays) {
+  ir *g = t->g;
+  const node *zero = ix_const(g, 0), *five = ix_const(g, 5);
+  const node *f = range_make(g, ix_const(g, 1), KIND_LOOP), *i = range_make(g, five, KIND_LOOP),
+             *fi[] = {f, i};
+  const node *k = range_make(g, ix_const(g, 10), KIND_LOOP);
+  assert_false(spans_row(t, f, zero, 5, 1, &f));
+  assert_true(spans_row(t, f, zero, 1, 1, &f));
+  assert_true(spans_row(t, f, i, 5, 2, fi));
+  assert_true(spans_row(t, zero, i, 5, 1, &i));
+  assert_false(spans_row(t, zero, ix_mod(g, k, five), 5, 1, &k));
+  assert_false(spans_row(t, f, ix_mod(g, k, five), 5, 2, (const node *[]){f, k}));
+}
+
 static const node *distinct(test *t, const node *x, const node *key, const node *other) {
   const node *src[] = {x, key, other};
   return ir_node(t->g, OP_DISTINCT, DT_INDEX, src, other ? 3 : 2, NULL, 0);
@@ -477,6 +508,7 @@ int main(void) {
       cmocka_unit_test(folds_start_from_folds),
       cmocka_unit_test(long_chains_of_starts),
       cmocka_unit_test(mixed_radix_coordinates_write_once),
+      cmocka_unit_test(coordinates_span_arrays),
       cmocka_unit_test(distinct_coordinates_write_once),
       cmocka_unit_test(random_kernels_as_machine_code),
   };

@@ -286,34 +286,32 @@ static bool takes_all(const node *x, const node *size) {
   return !radix || size->hi <= radix;
 }
 
-/** The number of an array's coordinates that are all digits of a range, each with the values of its
-    axis; 0: they are not. */
-static size_t count_digits(const node *s, size_t value, const node *range) {
+/** True if some of an array's coordinates are all digits of a range, each with the values of its
+    axis. Counts them in *n, but for the only indices of their axes. */
+static bool takes_digits(const node *s, size_t value, const node *range, size_t *n) {
   const node *const *dims = stage_extents(s, value);
   int64_t unit = 1;
-  for (size_t n = 1; n <= stage_rank(s, value); n++) {
+  for (size_t k = 0; k < stage_rank(s, value); k++) {
     size_t i = find_digit(s, value, range, unit);
-    if (i == stage_rank(s, value)) return 0;
+    if (i == stage_rank(s, value)) return false;
     const node *x = stage_coords(s, value)[i];
-    if (is_multiple(range_extent(range), dims[i], unit)) return takes_all(x, dims[i]) ? n : 0;
+    *n += !is_only_index(x, dims[i]);
+    if (is_multiple(range_extent(range), dims[i], unit)) return takes_all(x, dims[i]);
     if (!node_is_bits(dims[i], (uint64_t)part_of(x).radix) ||
         __builtin_mul_overflow(unit, node_int(dims[i]), &unit))
-      return 0;
+      return false;
   }
-  return 0;
+  return false;
 }
 
 bool stage_spans_array(const node *s, size_t value) {
-  size_t digits = 0, only = 0;
+  size_t n = 0;
   if (stage_is_bijection(s, value)) return true;
-  for (size_t k = 0; k < stage_n_ranges(s); k++) {
-    size_t n = count_digits(s, value, stage_range(s)[k]);
-    if (!n) return false;
-    digits += n;
-  }
+  for (size_t k = 0; k < stage_n_ranges(s); k++)
+    if (!takes_digits(s, value, stage_range(s)[k], &n)) return false;
   for (size_t i = 0; i < stage_rank(s, value); i++)
-    only += is_only_index(stage_coords(s, value)[i], stage_extents(s, value)[i]);
-  return digits + only == stage_rank(s, value);
+    n += is_only_index(stage_coords(s, value)[i], stage_extents(s, value)[i]);
+  return n == stage_rank(s, value);
 }
 
 bool node_reads_memory(ir *g, const node *x) {
