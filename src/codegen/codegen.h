@@ -80,7 +80,8 @@ const node *codegen_nontemporal_stores(ir *g, const node *sink, const target *t)
 /** lower/prefetch.c: fetches rows and blocks of operands before they are used. */
 const node *codegen_prefetch(ir *g, const node *sink, const target *t);
 
-/** lower/parallel_loops.c: THREAD ranges become loops over a worker's share of the indices. */
+/** lower/parallel_loops.c: THREAD ranges become loops over a worker's share of the indices, which
+    over the columns of scattered rows are the innermost ones (lower/interchange_scatter.c). */
 const node *codegen_parallel_loops(ir *g, const node *sink, const target *t);
 
 /** lower/split_copy_loops.c: index-set splitting of copy loops at their bounds checks. */
