@@ -28,6 +28,11 @@ extern "C" {
 /** The loaded library's version, encoded as TN_VERSION: 10203 is 1.2.3. */
 TN_API int32_t tn_version(void);
 
+/** The build of the loaded library: its version, and a digest of its sources ("0.1.0 5f0c…"), which
+    kernels and plans on disk are looked up by. A file of tn_cache_export is read by libraries of
+    this build alone. The string is static. Any thread. */
+TN_API const char *tn_build_id(void);
+
 /** Owner of all objects made from it; used by one thread at a time. */
 typedef struct tn_context tn_context;
 

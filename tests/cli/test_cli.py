@@ -628,6 +628,8 @@ class Version(Case):
         told = json.loads(tenon("version", "--json").stdout)
         self.assertEqual(told["version"], expected)
         self.assertEqual(told["library"], expected)
+        self.assertRegex(told["build"], rf"^{re.escape(expected)} [0-9a-f]{{64}}$")
+        self.assertIn(f"\nbuild     {told['build']}\n", tenon("version").stdout)
         self.assertIn("CPU", told["backends"])
         self.assertTrue(tenon("--version").stdout.startswith(f"tenon {expected}\n"))
         self.assertEqual(tenon("version").stdout, tenon("--version").stdout)

@@ -236,7 +236,9 @@ static void refuse_origin(fixture *f, tn_context *c, const char *build, const ch
 static void files_for_others_are_refused_by_name(void **state) {
   fixture *f = *state;
   tn_context *c = open_for(f, "new", NULL);
-  refuse_origin(f, c, "0.0 other", "CPU", level(f), "another build of the library (0.0 other;");
+  const char *other = "another build of the library (0.0 other; this is ";
+  refuse_origin(f, c, "0.0 other", "CPU", level(f),
+                arena_printf(&f->arena, "%s%s", other, tn_build_id()));
   refuse_origin(f, c, build_id, "OTHER", level(f), "is for devices of OTHER, not of CPU");
   refuse_origin(f, c, build_id, "CPU", "pdp-11", "unknown processor level \"pdp-11\"");
   refuse_origin(f, c, build_id, "CPU", level(f), "is malformed");

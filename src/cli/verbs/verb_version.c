@@ -1,5 +1,5 @@
-/* Implements `tenon version`, which prints the versions of the command, the library and the
-   compiler. */
+/* Implements `tenon version`, which prints the versions of the command, the library, its build and
+   the compiler. */
 #include "cli/core/command.h"
 #include "cli/core/text_format.h"
 #include "cli/verbs/verb_table.h"
@@ -42,13 +42,15 @@ static int act(command *c) {
   const char *library = number_text(c, tn_version());
   json_t *list = list_backends(c);
   if (o->json) {
-    text_json_print(&c->arena, json_pack("{s:s, s:s, s:o, s:o}", "version",
-                                         number_text(c, TN_VERSION), "library", library, "compiler",
-                                         text_json(&c->arena, found ? compiler.version : NULL),
-                                         "backends", list));
+    text_json_print(&c->arena,
+                    json_pack("{s:s, s:s, s:s, s:o, s:o}", "version", number_text(c, TN_VERSION),
+                              "library", library, "build", tn_build_id(), "compiler",
+                              text_json(&c->arena, found ? compiler.version : NULL), "backends",
+                              list));
     return EXIT_DONE;
   }
-  printf("tenon %s\nlibrary   %s\ncompiler  %s\nbackends ", number_text(c, TN_VERSION), library,
+  printf("tenon %s\nlibrary   %s\nbuild     %s\ncompiler  %s\nbackends ",
+         number_text(c, TN_VERSION), library, tn_build_id(),
          found ? text_escape(&c->arena, compiler.version) : "none found");
   for (size_t i = 0; i < json_array_size(list); i++)
     printf(" %s", json_string_value(json_array_get(list, i)));
@@ -61,7 +63,10 @@ const verb verb_version = {
     .name = "version",
     .summary = "Print the versions of the command, the library and the compiler",
     .examples = "tenon version --json",
-    .about = "--json: version (of the command), library, compiler (null if none), backends.",
+    .about =
+        "build: the library's version and a digest of its sources. An exported cache is imported\n"
+        "by the same build alone.\n\n"
+        "--json: version (of the command), library, build, compiler (null if none), backends.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(version_options),
