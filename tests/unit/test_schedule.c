@@ -873,6 +873,44 @@ static void code_is_limited_for_a_kernel(void **state) {
   check_linear("rows", many_rows, 10000);
 }
 
+/* Names of steps. */
+
+/** A product of a product of an array that rows were added to, of which the old contents are kept;
+    all but the first product are labelled. */
+static void named_steps(test *t) {
+  ir *g = t->g;
+  const int64_t size[] = {256, 512};
+  const node *old = buffer(t, DT_F32, 0, 2, size), *x = buffer(t, DT_F32, 1, 2, size);
+  const node *at = ir_expand(
+      g,
+      ir_reshape(g, buffer(t, DT_I64, 2, 1, size), 2, (const node *[]){x->dims[0], ix_const(g, 1)}),
+      x->dims);
+  const node *index[] = {at, ir_iota(g, DT_I64, 2, x->dims, 1)};
+  const node *y = ir_scatter(g, old, x, index, OP_ADD);
+  const node *first = tensor_matmul(g, y, buffer(t, DT_F32, 3, 2, (int64_t[]){512, 512}));
+  const node *sum = tensor_matmul(g, first, buffer(t, DT_F32, 4, 2, (int64_t[]){512, 512}));
+  const node *roots[] = {sum, ir_op1(g, OP_NEG, old)};
+  const schedule_label labels[] = {{y, "Scatter"}, {sum, "Products"}, {roots[1], "Neg"}};
+  schedule_request r = {.roots = roots, .n_roots = 2, .math = MATH_DEFAULT, .target.vector = 64};
+  r.labels = labels;
+  r.n_labels = 3;
+  const schedule *s = make(t, &r);
+  size_t scatters = 0, products = 0;
+  for (size_t i = 0; i < s->steps.n; i++) {
+    scatters += !strcmp(s->steps.at[i].name, "Scatter");
+    products += !strcmp(s->steps.at[i].name, "Products");
+  }
+  require(t, s->steps.n == 5, "the steps are others");
+  require(t, scatters == 2, "the copy and the updates have not their label");
+  require(t, products == 2, "both products have not the label of their result");
+}
+
+/** Labels stay at what they label where arrays are copied, and name what that consists of. */
+static void steps_have_the_names_of_labels(void **state) {
+  (void)state;
+  run_body(named_steps, 0, 0);
+}
+
 /* State and options of the fusion search. */
 
 static const machine some_machine = {.cores = 2,
@@ -1194,6 +1232,7 @@ int main(void) {
       cmocka_unit_test(operands_of_open_rows_are_tried_first),
       cmocka_unit_test(decisions_have_their_reasons),
       cmocka_unit_test(code_is_limited_for_a_kernel),
+      cmocka_unit_test(steps_have_the_names_of_labels),
       cmocka_unit_test(readers_count_once),
       cmocka_unit_test(places_go_outwards_one_by_one),
       cmocka_unit_test(cuts_come_after_what_follows),

@@ -1,5 +1,7 @@
 /* Names each step of a schedule after the labels of the values that it computes, without repeated
-   folders; where there are none, after their ops. */
+   folders. Where there are none, the values are parts of a labelled one, which gives the step its
+   name, as an operator that takes several kernels has its label at its result; or they follow from
+   one, as the number of elements that a selection has. Else their ops do. */
 #include "schedule/kernels/step_names.h"
 
 #include "base/str.h"
@@ -15,6 +17,8 @@ typedef struct naming {
   const schedule_label *labels;
   map first;    /* tensor of a value → its last label + 1 */
   size_t *next; /* of each label: the previous one of the same value, + 1 */
+  map whole;    /* tensor of a value → the last label of a value that it is a part of, or else of
+                   one that it follows from, + 1 */
 } naming;
 
 /** The tensor of the value that a node is or moves; NULL: none. */
@@ -34,6 +38,39 @@ static void find_labels(naming *m, const schedule_request *r, const normalised *
     if (!t) continue;
     m->next[i] = (size_t)(uintptr_t)map_get(&m->first, t);
     map_set(m->work, &m->first, t, (void *)(uintptr_t)(i + 1));
+  }
+}
+
+/** The last label of the first of some tensors that have one by now, + 1; NULL: none has. */
+static void *first_label(const naming *m, const node_list *tensors) {
+  void *label = NULL;
+  for (size_t i = 0; !label && i < tensors->n; i++) label = map_get(&m->whole, tensors->at[i]);
+  return label;
+}
+
+/** Gives the label of a value to those of some operands that have none of their own. */
+static void give_label(naming *m, const node_list *operands, void *label) {
+  for (size_t i = 0; i < operands->n; i++)
+    if (!map_has(&m->first, operands->at[i])) map_set(m->work, &m->whole, operands->at[i], label);
+}
+
+/** Finds the labelled values that others are parts of: of several readers, the first one's. Then
+    those that the rest follow from. */
+static void find_wholes(naming *m, const values *v) {
+  for (size_t i = v->at.n; i-- > 0;) {
+    const value *x = v->at.at[i];
+    void *own = map_get(&m->first, x->tensor), *label = own ? own : map_get(&m->whole, x->tensor);
+    if (!label) continue;
+    map_set(m->work, &m->whole, x->tensor, label);
+    give_label(m, &x->inputs.tensors, label);
+    give_label(m, &x->inputs.arrays, label);
+  }
+  for (size_t i = 0; i < v->at.n; i++) {
+    const value *x = v->at.at[i];
+    if (map_has(&m->whole, x->tensor)) continue;
+    void *label = first_label(m, &x->inputs.tensors);
+    if (!label) label = first_label(m, &x->inputs.items);
+    if (label) map_set(m->work, &m->whole, x->tensor, label);
   }
 }
 
@@ -68,12 +105,13 @@ static const char *join_words(arena *a, const words *w) {
   return str_text(&s);
 }
 
-static const char *labels_name(naming *m, const schedule_step *s) {
+/** The labels of a step's values by a map of these, `all` of each value or the last one. */
+static const char *labels_name(naming *m, const schedule_step *s, const map *of, bool all) {
   VEC(size_t) found = {0};
   words w = {0};
   for (size_t i = 0; i < s->values.n; i++) {
-    size_t l = (size_t)(uintptr_t)map_get(&m->first, s->values.at[i]);
-    for (; l; l = m->next[l - 1]) vec_push(m->work, &found, l - 1);
+    size_t l = (size_t)(uintptr_t)map_get(of, s->values.at[i]);
+    for (; l; l = all ? m->next[l - 1] : 0) vec_push(m->work, &found, l - 1);
   }
   if (found.n) qsort(found.at, found.n, sizeof *found.at, by_number);
   for (size_t i = 0; i < found.n; i++) vec_push(m->work, &w, m->labels[found.at[i]].text);
@@ -98,9 +136,11 @@ void step_names_set(ir *g, const schedule_request *r, const normalised *n, const
   naming m = {.arena = ir_arena(g), .work = ir_scratch(g), .labels = r->labels};
   arena_mark here = arena_save(m.work);
   find_labels(&m, r, n, v);
+  find_wholes(&m, v);
   for (size_t i = 0; i < s->steps.n; i++) {
     schedule_step *step = &s->steps.at[i];
-    step->name = labels_name(&m, step);
+    step->name = labels_name(&m, step, &m.first, true);
+    if (!*step->name) step->name = labels_name(&m, step, &m.whole, false);
     if (!*step->name) step->name = ops_name(&m, step);
   }
   arena_rewind(m.work, here);

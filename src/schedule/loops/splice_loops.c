@@ -77,9 +77,12 @@ static const schedule_loop *renumber_loop(splicing *x, const schedule_loop *loop
   return made;
 }
 
-static void add_body(splicing *x, const schedule *body, const size_t to[]) {
+/** Adds the steps of a loop's body. Its graph has no labels: their own names are those of ops. */
+static void add_body(splicing *x, const schedule_step *loop, const schedule *body,
+                     const size_t to[]) {
   for (size_t i = 0; i < body->steps.n; i++) {
     schedule_step step = body->steps.at[i];
+    step.name = arena_printf(x->a, "%s: %s", loop->name, step.name);
     step.buffers = renumber_buffers(x, step.buffers, step.n_buffers, to);
     if (step.loop) step.loop = renumber_loop(x, step.loop, to);
     vec_push(x->a, &x->steps, step);
@@ -124,7 +127,7 @@ static void splice_loop(splicing *x, const schedule_step *step, loops_body_sched
   schedule_state *states = arena_calloc(x->a, loop_n_states(p->loop) + 1, sizeof *states);
   const size_t *to = map_buffers(x, step, body, states);
   vec_push(x->a, &x->steps, complete_loop_step(x, step, body, states));
-  add_body(x, body, to);
+  add_body(x, step, body, to);
 }
 
 void loops_splice(ir *g, const schedule_request *r, schedule *s, loops_body_scheduler make) {

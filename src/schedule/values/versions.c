@@ -58,7 +58,7 @@ static const node *rebuild_node(rebuilding *m, const node *n) {
 }
 
 /** Rebuilds the graph; `change` gives the new node for an old one, whose sources are new already.
-    Copies stay copies. */
+    Copies stay copies, and labels stay at what they label. */
 static void rebuild_graph(rebuilding *m, const node *(*change)(rebuilding *m, const node *n)) {
   arena *a = ir_scratch(m->g);
   node_list order = topo_sort(a, m->n->roots, m->n->n_roots, NULL, NULL);
@@ -68,6 +68,10 @@ static void rebuild_graph(rebuilding *m, const node *(*change)(rebuilding *m, co
   for (size_t i = 0; i < order.n; i++)
     map_set(a, &m->image, order.at[i], (void *)change(m, order.at[i]));
   for (size_t i = 0; i < m->n->n_roots; i++) m->n->roots[i] = map_get(&m->image, m->n->roots[i]);
+  for (size_t i = 0; i < m->n->n_labelled; i++) {
+    const node *made = map_get(&m->image, m->n->labelled[i]);
+    if (made) m->n->labelled[i] = made;
+  }
 }
 
 static bool may_overwrite_array(const rebuilding *m, const node *old) {
