@@ -158,6 +158,24 @@ static void skipped_steps_do_not_count(void **state) {
   }
 }
 
+/** Adds three rows to a large array in place: of it, these count. */
+static void bytes_of_updates_are_those_of_the_rows(void **state) {
+  tn_context *c = *state;
+  enum { ROWS = 3 };
+  static float rows[ROWS * N];
+  const int64_t at[ROWS] = {5, 1, 5};
+  tn_tensor *x = tn_input(c, "x", tn_shape(ROWS, N), TN_F32);
+  tn_tensor *i = tn_input(c, "i", tn_shape(ROWS, 1), TN_I64);
+  tn_tensor *to = tn_full(c, tn_shape(K, N), TN_F32, 2);
+  tn_tensor *out = tn_scatter_nd(to, i, x, TN_REDUCTION_ADD);
+  tn_binding *b = bind_compiled(c, &out, 1, NULL);
+  check_bound(b, tn_binding_input(b, "x", tn_shape(ROWS, N), TN_F32, rows, sizeof rows));
+  check_bound(b, tn_binding_input(b, "i", tn_shape(ROWS, 1), TN_I64, at, sizeof at));
+  check_bound(b, tn_binding_run(b));
+  assert_true(step_at(b, 0).bytes == K * N * sizeof(float));
+  assert_true(step_at(b, 1).bytes == sizeof at + 3 * sizeof rows); /* rows, and old and new sums */
+}
+
 /** Reads a part of a large array: only that counts. */
 static void bytes_are_those_that_are_read(void **state) {
   tn_context *c = *state;
@@ -383,6 +401,7 @@ int main(void) {
       WITH(computed_sizes_count),
       WITH(skipped_steps_do_not_count),
       WITH(bytes_are_those_that_are_read),
+      WITH(bytes_of_updates_are_those_of_the_rows),
       WITH(memory_is_known_before_runs),
       WITH(computed_sizes_are_not_counted),
       WITH(weights_and_states_count),

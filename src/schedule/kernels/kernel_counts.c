@@ -1,6 +1,6 @@
 /* Counts the operations and bytes of a kernel symbolically: as sums of products of sizes, which are
    evaluated when the variables have values. The bytes read of an array, and those written, are at
-   most all of it. */
+   most all of it; of one that a FOLD updates in place, those of the updates. */
 #include "schedule/kernels/kernel_counts.h"
 
 #include "ir/core/binder.h"
@@ -26,6 +26,7 @@ typedef struct counting {
   arena *arena;
   sum operations;
   VEC(access) accesses;
+  map updated; /* INDEXes by which FOLDs start as an array that they update, and their OUTs */
 } counting;
 
 /** True for a lifted variable: equal kernels have other values of it. */
@@ -109,6 +110,30 @@ static void add_part(counting *w, const node *array, bool is_write, product p) {
   add_product(w, &w->accesses.at[i].parts, p);
 }
 
+/** The FOLD whose state an OUT stores to the array that it started as, where that is all it stores;
+    NULL: none. */
+static const node *update_of(const node *out) {
+  const node *stage = out->src[out->n_src - 1], *v = out->n_src == 2 ? stage_value(stage, 0) : NULL;
+  if (!v || v->op != OP_INDEX || v->src[0]->op != OP_FOLD) return NULL;
+  const node *fold = v->src[0], *start = fold_init(fold, 0);
+  if (v->ints[0] || fold_n_states(fold) != 1 || fold_component(fold, 0) < 0) return NULL;
+  if (start->op != OP_STAGE || stage_n_values(start) != 1) return NULL;
+  const node *read = stage_value(start, 0);
+  return read->op == OP_INDEX && read->src[0] == out->src[0] ? fold : NULL;
+}
+
+/** Counts what a FOLD's updates read and write of an array, in place of all of it. */
+static void add_updates(counting *w, const node *out, const node *fold) {
+  product p = {.each = 1};
+  multiply_ranges(w, &p, fold->free->at, fold->free->n);
+  multiply_ranges(w, &p, fold_range(fold), fold_n_ranges(fold));
+  multiply_ranges(w, &p, stage_range(fold_step(fold, 0)), stage_n_ranges(fold_step(fold, 0)));
+  if (fold_op(fold, 0) >= 0) add_part(w, out->src[0], false, p);
+  add_part(w, out->src[0], true, p);
+  map_set(w->arena, &w->updated, out, (void *)fold);
+  map_set(w->arena, &w->updated, stage_value(fold_init(fold, 0), 0), (void *)fold);
+}
+
 static void add_writes(counting *w, const node *out) {
   const node *stage = out->src[out->n_src - 1];
   for (uint32_t i = 0; i + 1 < out->n_src; i++) {
@@ -140,9 +165,14 @@ kernel_count_terms kernel_counts_of(arena *a, const node *sink) {
   kernel_count_terms out = {0};
   node_list all = topo_sort(a, &sink, 1, NULL, NULL);
   for (size_t i = 0; i < all.n; i++) {
+    const node *fold = all.at[i]->op == OP_OUT ? update_of(all.at[i]) : NULL;
+    if (fold) add_updates(&w, all.at[i], fold);
+  }
+  for (size_t i = 0; i < all.n; i++) {
     const node *n = all.at[i];
     if (is_arithmetic(n)) add_arithmetic(&w, n);
     if (n->op == OP_FOLD) add_fold(&w, n);
+    if (map_has(&w.updated, n)) continue;
     if (n->op == OP_INDEX && n->src[0]->op == OP_PARAM) {
       product p = {.each = 1};
       multiply_ranges(&w, &p, n->free->at, n->free->n);
