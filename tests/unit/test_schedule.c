@@ -873,6 +873,24 @@ static void code_is_limited_for_a_kernel(void **state) {
   check_linear("rows", many_rows, 10000);
 }
 
+/** Elementwise operations, each level of which reads the one before twice, then a chain of others:
+    as a tree they are more than a kernel may have, and the part below some of the chain is less. */
+static void shared_operands(test *t) {
+  ir *g = t->g;
+  const int64_t size = 64;
+  const node *x = buffer(t, DT_F32, 0, 1, &size), *by = buffer(t, DT_F32, 1, 1, &size);
+  for (int64_t i = 0; i < 7; i++)
+    x = ir_op2(g, OP_MAX, ir_op2(g, OP_MUL, x, by), ir_op2(g, OP_ADD, x, by));
+  for (int64_t i = 0; i < 340; i++) x = ir_op2(g, i % 2 ? OP_MUL : OP_ADD, x, by);
+  count_steps(t, x);
+}
+
+/** What several operands share is one kernel's code once. */
+static void shared_operands_count_once(void **state) {
+  (void)state;
+  assert_int_equal(run_body(shared_operands, NO_PRICES, 0), 1);
+}
+
 /* Names of steps. */
 
 /** A product of a product of an array that rows were added to, of which the old contents are kept;
@@ -1232,6 +1250,7 @@ int main(void) {
       cmocka_unit_test(operands_of_open_rows_are_tried_first),
       cmocka_unit_test(decisions_have_their_reasons),
       cmocka_unit_test(code_is_limited_for_a_kernel),
+      cmocka_unit_test(shared_operands_count_once),
       cmocka_unit_test(steps_have_the_names_of_labels),
       cmocka_unit_test(readers_count_once),
       cmocka_unit_test(places_go_outwards_one_by_one),

@@ -55,6 +55,7 @@ typedef struct value_code {
   code own;      /* without its reads */
   code reads[2]; /* of its reads: inside all bounds; where it may be outside */
   code whole;    /* with all operands that are not kept, as a tree */
+  code distinct; /* the same with each element once; group_reads.c counts it where that decides */
   code free;     /* all its instructions, if they are few and read no array; else 0 */
 } value_code;
 

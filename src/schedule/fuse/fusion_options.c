@@ -96,7 +96,7 @@ static void add_option(options *o, decision how, uint64_t shared, double cost) {
 /** The resources for computing a value at all its points instead of loading it there. */
 static demand inlined_demand(const grouping *s, const use *u) {
   const value *v = u->v;
-  demand d = {.nests = value_is_reduction(v) ? u->points.n : 0};
+  demand d = {.nests = value_is_reduction(v) ? u->points.n : 0, .points = u->points.n};
   d.ranges = d.nests * v->reduction.n;
   for (size_t i = 0; i < u->points.n; i++) {
     const point *p = &u->points.at[i];
@@ -229,7 +229,8 @@ static void add_placed_options(grouping *s, const use *u, options *o) {
       .nests = 1u + value_is_reduction(v),
       .ranges = v->rank + v->reduction.n,
       .code = code_add(v->facts->code.own, v->facts->code.reads[u->points.at[0].code.each > 0]),
-      .whole = v->facts->code.whole};
+      .whole = v->facts->code.whole,
+      .points = 1};
   more.code.once += v->facts->tiles.own;
   if (v->rank > 63 || !group_has_room(s, u->g, v, &more)) return;
   if (!group_may_read_anywhere(s, u->g, v)) return;

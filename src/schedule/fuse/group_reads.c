@@ -127,16 +127,64 @@ static value_reserve unreserved_of_operands(const grouping *s, const group *g, c
   return room;
 }
 
+/** Adds the elements that a value reads where it is computed at an element: those of operands that
+    are not kept to `next`, and the instructions of loading others to `sum`. */
+static void add_distinct_reads(const grouping *s, const value *v, const node *index, map *seen,
+                               node_list *next, code *sum) {
+  map with = value_coords_at(s->work, v, index);
+  for (size_t i = 0; i < v->inputs.elements.n; i++) {
+    const node *read = subst_ranges(s->g, v->inputs.elements.at[i], &with);
+    const value *from = map_get(&s->values->of, read->src[0]);
+    if (map_has(seen, read)) continue;
+    map_set(s->work, seen, read, NULL);
+    if (from && from->body && !from->facts->is_kept)
+      vec_push(s->work, next, read);
+    else
+      *sum = code_add(*sum, cost_read_code(s->g, s->values, read));
+  }
+}
+
+/** The instructions of an element of a value with all operands that are not kept, where each
+    element that several of them read is computed once; above a kernel's limit, some number above
+    it. */
+static code count_distinct_code(const grouping *s, const value *v) {
+  arena_mark here = arena_save(s->work);
+  code sum = {0};
+  map seen = {0};
+  node_list next = {0};
+  vec_push(s->work, &next,
+           index_make(s->g, (dtype)v->tensor->dtype, v->tensor, 0, v->rank, v->coords));
+  while (next.n && sum.once + sum.each <= MACHINE_KERNEL_CODE) {
+    const node *index = next.at[--next.n];
+    const value *at = map_get(&s->values->of, index->src[0]);
+    sum = code_add(sum, at->facts->code.own);
+    add_distinct_reads(s, at, index, &seen, &next, &sum);
+  }
+  arena_rewind(s->work, here);
+  return sum;
+}
+
+/** True if a value and all its operands fit where elements that several operands read count once,
+    not as a tree. */
+static bool fits_distinct_code(const grouping *s, const group *g, const value *v, size_t points,
+                               double room) {
+  code *c = &v->facts->code.distinct;
+  if (!(c->once + c->each > 0)) *c = count_distinct_code(s, v);
+  return (double)points * code_for_lanes(*c, g->used.lanes) + v->facts->tiles.path <= room;
+}
+
 /** True if the code of v fits. Does not start inlining a value whose operands would exceed the
    limit here but fit into another kernel, except for terms of a reduction, of which there are many;
    nor one that reads a contraction for which there would be no room. */
-static bool fits_code(const group *g, const value *v, const demand *more) {
+static bool fits_code(const grouping *s, const group *g, const value *v, const demand *more) {
   double code = code_for_lanes(more->code, g->used.lanes);
   double whole = code_for_lanes(more->whole, g->used.lanes) + v->facts->tiles.path;
   double room = MACHINE_KERNEL_CODE - code_for_lanes(g->used.code, g->used.lanes);
   double least = code + (v->facts->tiles.own > 0 ? 0 : v->facts->tiles.next);
-  return code <= 0 ||
-         (least <= room && (whole <= room || whole > MACHINE_KERNEL_CODE || v->facts->is_term));
+  if (code <= 0) return true;
+  if (least > room) return false;
+  return whole <= room || whole > MACHINE_KERNEL_CODE || v->facts->is_term ||
+         fits_distinct_code(s, g, v, more->points, room);
 }
 
 bool group_has_room(const grouping *s, const group *g, const value *v, const demand *more) {
@@ -147,7 +195,7 @@ bool group_has_room(const grouping *s, const group *g, const value *v, const dem
   double scratch = behind.scratch ? g->used.scratch + g->used.reserved.scratch + behind.scratch : 0;
   return (group_count_arguments(g) + reads <= s->request->arguments || !reads) &&
          scratch <= s->m->scratch && g->used.members < MOST_MEMBERS && nests <= MOST_NESTS &&
-         ranges <= MOST_RANGES && fits_code(g, v, more);
+         ranges <= MOST_RANGES && fits_code(s, g, v, more);
 }
 
 static const node *substitute_point(grouping *s, const value *v, const point *p, const node *n) {

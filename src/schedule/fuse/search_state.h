@@ -74,8 +74,9 @@ size_t group_count_new_reads(const grouping *s, const group *g, const value *v);
 /** The resources that computing a value adds to a group. */
 typedef struct demand {
   size_t nests, ranges;
-  code code;  /* may be negative, as loads go */
-  code whole; /* including all operands, if nothing is loaded */
+  code code;     /* may be negative, as loads go */
+  code whole;    /* including all operands, if nothing is loaded */
+  size_t points; /* at which it would be computed */
 } demand;
 
 /** True if a group that also computes v stays within the limits of a kernel: arguments, loops,
