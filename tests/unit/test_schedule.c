@@ -891,6 +891,30 @@ static void shared_operands_count_once(void **state) {
   assert_int_equal(run_body(shared_operands, NO_PRICES, 0), 1);
 }
 
+/** Rows that are added at indices, times a costly number of each row; to distinct elements, if the
+    number of the test says so. */
+static void rows_at_indices(test *t) {
+  ir *g = t->g;
+  const int64_t size[] = {1 << 16, 64};
+  const node *x = buffer(t, DT_F32, 0, 2, size);
+  const node *old = buffer(t, DT_F32, 1, 2, (int64_t[]){16, 64});
+  const node *row = ir_op1(g, OP_EXP, ir_op1(g, OP_EXP, buffer(t, DT_F32, 2, 1, size)));
+  const node *column[] = {x->dims[0], ix_const(g, 1)};
+  const node *at = ir_reshape(g, buffer(t, DT_I64, 3, 1, size), 2, column);
+  const node *factor = ir_expand(g, ir_reshape(g, row, 2, column), x->dims);
+  const node *index[] = {ir_expand(g, at, x->dims), ir_iota(g, DT_I64, 2, x->dims, 1)};
+  const node *values = ir_op2(g, OP_MUL, x, factor);
+  count_steps(t, (t->number ? ir_scatter_distinct : ir_scatter)(g, old, values, index, OP_ADD));
+}
+
+/** The loop over updates is inside of all others: what each of them needs is computed before. Those
+    of distinct elements may run in any order. */
+static void updates_are_innermost(void **state) {
+  (void)state;
+  assert_int_equal(run_body(rows_at_indices, NO_PRICES, 0), 3); /* with a copy of the array */
+  assert_int_equal(run_body(rows_at_indices, NO_PRICES, 1), 2);
+}
+
 /* Names of steps. */
 
 /** A product of a product of an array that rows were added to, of which the old contents are kept;
@@ -1251,6 +1275,7 @@ int main(void) {
       cmocka_unit_test(decisions_have_their_reasons),
       cmocka_unit_test(code_is_limited_for_a_kernel),
       cmocka_unit_test(shared_operands_count_once),
+      cmocka_unit_test(updates_are_innermost),
       cmocka_unit_test(steps_have_the_names_of_labels),
       cmocka_unit_test(readers_count_once),
       cmocka_unit_test(places_go_outwards_one_by_one),

@@ -129,6 +129,16 @@ use *store_find_host(grouping *s, const value *v, const option *const best[]) {
   return NULL;
 }
 
+/** Orders the root nest of updates: the ranges along which they may meet are those of a FOLD,
+   inside of the others. */
+static void order_update_ranges(group *g, const value *v) {
+  range_mask apart = 0;
+  if (!v->updates || (v->updates->is_distinct && !v->updates->is_scan)) return;
+  for (size_t k = 0; k < v->rank; k++)
+    if (!(v->updates->along >> k & 1)) apart |= nests_free_ranges(&g->nests, g->root->index[k]);
+  nests_fix_order(&g->nests, apart);
+}
+
 static group *new_group(grouping *s, value *v) {
   group *g = arena_calloc(s->a, 1, sizeof *g);
   g->key = v->position;
@@ -138,6 +148,7 @@ static group *new_group(grouping *s, value *v) {
   g->root =
       nests_add(&g->nests, NEST_ROOT, v->rank, v->dims, v->updates ? NULL : v->facts->blocks, 0);
   if (!g->root) diag_raise(ir_diag(s->g), TN_ERR_UNSUPPORTED, "a value has too many dimensions");
+  order_update_ranges(g, v);
   vec_push(s->a, &s->groups, g);
   return g;
 }
@@ -155,7 +166,8 @@ static bool may_become_root(grouping *s, const group *g, const value *v) {
   demand more = {.nests = value_is_reduction(v),
                  .ranges = v->reduction.n,
                  .code = code_add(v->facts->code.own, v->facts->code.reads[0]),
-                 .whole = v->facts->code.whole};
+                 .whole = v->facts->code.whole,
+                 .points = 1};
   more.code.once += inline_tile_code(s, g, v, &at);
   return may_write(g, v) && group_may_read_at(s, g, v, at.index) &&
          group_has_room(s, g, v, &more) &&
