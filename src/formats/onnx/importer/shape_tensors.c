@@ -304,10 +304,11 @@ static const char *name_of_input(const import *m, const node *n) {
 }
 
 /** Lists the inputs below a value whose elements are unknown. Returns whether it depends on them
-    alone, so that a run may give it to another import. */
+    alone, so that a run may give it to another import. What differs from step to step of a loop, no
+    value of an input makes a constant. */
 static bool add_deciding_inputs(import *m, const node *n) {
   node_list order = topo_sort(m->b.arena, &n, 1, NULL, NULL);
-  bool uses_data = false, has_inputs = false;
+  bool uses_data = build_depends_on_loop(&m->b, n), has_inputs = false;
   for (size_t i = 0; i < order.n; i++) {
     const node *x = order.at[i];
     const char *input = x->op == OP_BUFFER ? name_of_input(m, x) : NULL;
