@@ -92,7 +92,16 @@ its, or the defaults. Functions come before operators of the same name.
 A shape, axes, pads, a number of repeats or a condition may be an input of the model, or follow from
 one by integer arithmetic: an input of at most {elements} elements. A sum over an axis of open size is none
 of these: it is a size that the run computes, whatever its type. Each combination of such values is
-imported and compiled when a run first has it, and at most eight are kept; so they should be few.
+imported and compiled when a run first has it, and at most eight are kept.
+
+An input that has had two values is, from the third on, computed with as what a model computes itself (above):
+one plan serves all its values. That holds where each node that asks for it takes computed sizes or conditions,
+as Slice, TopK, Loop, Range, Tile, Expand, ConstantOfShape and If do. Axes, steps and a Reshape's shape are
+never so, nor is an input whose length is open: each of their values stays compiled, so they should be few.
+A value that does not fit what is computed (a negative pad, an end of a Slice beyond all sizes, a size that turns
+out to be 1 and is broadcast) gets a plan of its own. With the policies `EXACT` and `ONE` (`tn_variants`) each
+value has one.
+
 The types and shapes of the model's outputs are those that the file declares until then, and such a
 model is no part of an expression (`tn_model_apply`).
 
@@ -105,7 +114,8 @@ Sizes that the file leaves open stay so in what is compiled, where each node can
 them. Where one cannot, as an `auto_pad` with a stride, a Split into equal parts, a Resize by a fraction, a
 Reshape of n into (n/2, 2), or an operand of n rows that is added to one of m, the model is compiled for
 each set of sizes that a run first has, and eight are kept; `tenon inspect` names the node. A run whose
-sizes do not fit fails with the node's name. Sizes that are fixed, or equated, with `sizes` of
+sizes do not fit fails with the node's name. Where nodes fit together for all sizes from 1 on, as those that
+PyTorch writes for `index_add`, these stay open, and only sets with a 0 are compiled one by one. Sizes that are fixed, or equated, with `sizes` of
 `tn_model_desc` (`--size`) avoid that.
 
 ## Sequences and optional values

@@ -145,7 +145,7 @@ typedef struct tn_model_desc {
     where nodes fit together for no sizes that the inputs allow; TN_ERR_ARGUMENT where
     `sizes` names no size of the inputs, or contradicts the file or itself. Where the elements of
     inputs decide on shapes, as a Reshape's, nodes are checked by the first run with these values,
-    which is compiled for them alone; runs fail as loading does then. So are the nodes of a model
+    which is compiled for them; runs fail as loading does then. So are the nodes of a model
     that fit together for some sizes alone (tn_model_exact_sizes), unless a bound in `sizes` mends
     that. */
 TN_API tn_status tn_model_load(tn_context *context, const char *path, const tn_model_desc *desc,
@@ -200,8 +200,8 @@ TN_API int64_t tn_model_length(const tn_model *model, const char *output);
 
 /** Returns why no size of a model's inputs can stay open: the first node that fits together for
    some sizes alone, and its reason. Each run's sizes are then compiled when a run first has them,
-   and eight sets of them are kept. NULL: sizes can be open, or there are none. Lives as long as the
-    model. Any thread. */
+   and eight sets of them are kept; if the reason says that sizes from 1 on stay open, those with a
+   0 alone. NULL: sizes can be open, or there are none. Lives as long as the model. Any thread. */
 TN_API const char *tn_model_exact_sizes(const tn_model *model);
 
 /** Sets *number to the number of a string of `bytes` bytes, for inputs of strings: ports with

@@ -1241,8 +1241,9 @@ class Inspect(Case):
                      [value("y", TensorProto.FLOAT, ["a", "b"])])
         self.assertEqual([f["kind"] for f in told(path)["facts"]], ["size", "elements"])
         self.assertEqual(told(path)["variants"], "values")
-        self.assertIn("\nfacts      n (x:0), elements of s\nvariants   one for each set of elements",
-                      tenon("inspect", path).stdout)
+        text = tenon("inspect", path).stdout
+        self.assertIn("\nfacts      n (x:0), elements of s\nvariants   one for each set of elements", text)
+        self.assertIn("\n           from an input's third value on, one for all that", text)
 
     def halved(self):
         """y = x as rows of two: its sizes are known exactly at each run."""

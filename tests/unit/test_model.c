@@ -470,6 +470,53 @@ static void check_reshape(tn_context *c, tn_binding *b, int64_t n, int64_t rows)
   for (int64_t i = 0; i < count; i++) assert_true(y[i] == (x[i] < 0 ? -x[i] : x[i]));
 }
 
+/** Runs a binding of first_rows_model on 5 rows. Returns the variant that ran. */
+static int64_t check_first_rows(tn_context *c, tn_binding *b, int64_t end) {
+  enum { ROWS = 5 };
+  float x[4 * ROWS], y[4 * ROWS];
+  int64_t rows = end < 0 ? end + ROWS : end;
+  rows = rows < 0 ? 0 : rows > ROWS ? ROWS : rows;
+  for (size_t i = 0; i < 4 * ROWS; i++) x[i] = element(i);
+  tn_binding_input(b, "x", tn_shape(ROWS, 4), TN_F32, x, sizeof x);
+  tn_binding_input(b, "end", tn_shape(1), TN_I64, &end, sizeof end);
+  if (tn_binding_run(b) != TN_OK) fail_msg("end %lld: %s", (long long)end, tn_binding_message(b));
+  assert_int_equal(tn_binding_type(b, "y").shape.size[0], rows);
+  check_ok(c, tn_binding_read(b, "y", TN_F32, y, (size_t)rows * 4 * sizeof *y));
+  for (int64_t i = 0; i < 4 * rows; i++) assert_true(y[i] == (x[i] < 0 ? -x[i] : x[i]));
+  return tn_binding_variant(b);
+}
+
+/** From the third value of an input on, one plan computes with all of them; one that it cannot
+    compute with has a plan of its own, as all have by other policies. */
+static void plans_compute_with_values_that_vary(void **state) {
+  static const tn_variants policies[] = {TN_VARIANTS_AUTO, TN_VARIANTS_STEADY, TN_VARIANTS_EXACT,
+                                         TN_VARIANTS_ONE};
+  tn_context *c = *state;
+  bytes late = {0};
+  first_rows_model(&late);
+  for (size_t i = 0; i < 8; i++) {
+    tn_model_desc d = TN_MODEL_DESC_INIT;
+    tn_model *m;
+    d.variants = policies[i % 4];
+    d.interpreted = i >= 4;
+    check_ok(c, tn_model_load_bytes(c, late.at, late.n, &d, &m));
+    tn_binding *b = bound(c, m), *other = bound(c, m);
+    int64_t first = check_first_rows(c, b, 1), second = check_first_rows(c, b, 2);
+    int64_t third = check_first_rows(c, b, 4), far = check_first_rows(c, b, INT64_MAX);
+    int64_t fourth = check_first_rows(c, other, -2), fifth = check_first_rows(c, b, 0);
+    assert_int_equal(check_first_rows(c, b, 1), first);
+    assert_int_equal(check_first_rows(c, b, INT64_MAX), far);
+    assert_int_equal(check_first_rows(c, b, 4), third);
+    tn_binding_free(other);
+    tn_model_free(m);
+    if (d.interpreted) continue;
+    bool is_shared = i < 2;
+    assert_true(first != second && second != third && third != far &&
+                (third == fourth) == is_shared);
+    assert_int_equal(fourth == fifth, is_shared);
+  }
+}
+
 /** A run that fails for its values names the file and the values. */
 static void failures_name_the_values_that_decide(void **state) {
   tn_context *c = *state;
@@ -994,6 +1041,7 @@ int main(void) {
       cmocka_unit_test(contexts_stay_open_while_a_model_compiles),
       TEST(models_are_applied_at_sizes_that_vary),
       TEST(copied_files_may_be_cut),
+      TEST(plans_compute_with_values_that_vary),
       TEST(failures_name_the_values_that_decide),
       TEST(attributes_are_weights_of_late_plans),
       TEST(inputs_decide_on_shapes),

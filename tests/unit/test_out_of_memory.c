@@ -63,6 +63,7 @@ typedef struct workload {
   const bytes *file;
   const bytes *late;  /* a model whose shapes inputs decide on */
   const bytes *exact; /* a model whose sizes are known exactly at each run */
+  const bytes *rows;  /* a model of which one plan computes with several values */
   bool computes;      /* the device computes, so results are compared */
 } workload;
 
@@ -157,8 +158,24 @@ static tn_status run_halves(tn_context *c, const workload *w, tn_binding *b, int
   return s;
 }
 
-/** Runs a model with a late plan, for two sets of values or sizes. */
-static tn_status run_late(tn_context *c, const workload *w, const bytes *from) {
+static tn_status run_first_rows(tn_context *c, const workload *w, tn_binding *b, int64_t end) {
+  float got[8] = {0};
+  (void)c;
+  tn_binding_input(b, "x", tn_shape(ROWS, LAYER_IN), TN_F32, input, sizeof input);
+  tn_binding_input(b, "end", tn_shape(1), TN_I64, &end, sizeof end);
+  tn_status s = tn_binding_run(b);
+  if (s == TN_OK) s = tn_binding_read(b, "y", TN_F32, got, (size_t)end * LAYER_IN * sizeof *got);
+  if (s != TN_OK) assert_true(*tn_binding_message(b));
+  for (size_t i = 0; i < 8 && w->computes && s == TN_OK; i++)
+    assert_true(got[i] == ((int64_t)i < end * LAYER_IN ? fabsf((&input[0][0])[i]) : 0));
+  return s;
+}
+
+typedef tn_status late_run(tn_context *c, const workload *w, tn_binding *b, int64_t rows);
+
+/** Runs a model with a late plan, for several values or sizes. */
+static tn_status run_late(tn_context *c, const workload *w, const bytes *from, late_run *run,
+                          const int64_t rows[], size_t n) {
   tn_model *m;
   tn_binding *b;
   tn_status s = tn_model_load_bytes(c, from->at, from->n, NULL, &m);
@@ -168,8 +185,7 @@ static tn_status run_late(tn_context *c, const workload *w, const bytes *from) {
     tn_model_free(m);
     return s;
   }
-  for (int64_t rows = 2; rows <= 4 && s == TN_OK; rows += 2)
-    s = from == w->late ? run_reshape(c, w, b, rows) : run_halves(c, w, b, rows);
+  for (size_t i = 0; i < n && s == TN_OK; i++) s = run(c, w, b, rows[i]);
   tn_model_free(m);
   tn_binding_free(b);
   return s;
@@ -186,8 +202,9 @@ static tn_status work(tn_context *c, const workload *w) {
     if (s == TN_OK && from_file) s = apply_and_read(c, w, m);
     tn_model_free(m);
   }
-  if (s == TN_OK) s = run_late(c, w, w->late);
-  if (s == TN_OK) s = run_late(c, w, w->exact);
+  if (s == TN_OK) s = run_late(c, w, w->late, run_reshape, (int64_t[]){2, 4}, 2);
+  if (s == TN_OK) s = run_late(c, w, w->exact, run_halves, (int64_t[]){2, 4}, 2);
+  if (s == TN_OK) s = run_late(c, w, w->rows, run_first_rows, (int64_t[]){2, 1, 0}, 3);
   if (s == TN_OK) s = vary_and_read(c, w);
   ended = tn_scope_end(c);
   return s == TN_OK ? ended : s;
@@ -252,13 +269,14 @@ static void fail_at_every(const workload *w, const char *device, size_t step, bo
 /* Tests. */
 
 static char path[] = "/tmp/tenon-faults-XXXXXX";
-static bytes file, late_file, exact_file;
+static bytes file, late_file, exact_file, rows_file;
 
 static int write_file(void **state) {
   (void)state;
   layer_model(&file);
   reshape_model(&late_file);
   halves_model(&exact_file);
+  first_rows_model(&rows_file);
   int fd = mkstemp(path);
   if (fd < 0) return -1;
   bool written = write(fd, file.at, file.n) == (ssize_t)file.n;
@@ -272,13 +290,13 @@ static int remove_file(void **state) {
 
 static void every_allocation_fails(void **state) {
   (void)state;
-  fail_at_every(&(workload){path, &file, &late_file, &exact_file, false}, "NULL", IS_SLOW ? 7 : 1,
-                true);
+  fail_at_every(&(workload){path, &file, &late_file, &exact_file, &rows_file, false}, "NULL",
+                IS_SLOW ? 7 : 1, true);
 }
 
 static void allocations_fail_where_kernels_are_compiled(void **state) {
   (void)state;
-  const workload w = {path, &file, &late_file, &exact_file, true};
+  const workload w = {path, &file, &late_file, &exact_file, &rows_file, true};
   size_t attempts = getenv("TENON_LONG") ? 1000 : 12;
   fail_at_every(&w, NULL, 1 + calls_of(&w, NULL) / attempts, true);
 }

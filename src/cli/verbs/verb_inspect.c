@@ -431,12 +431,15 @@ static void print_facts(inspection *x) {
   if (n) puts("");
   bool is_late = n && !x->facts.at[n - 1].is_size;
   if (!x->problems.n && !x->is_partial)
-    printf("variants   %s\n",
-           !n        ? "one"
-           : is_late ? "one for each set of elements, which is compiled when a run first has it"
-           : x->exact_reason
-               ? "one for each set of sizes, which is compiled when a run first has it"
-               : "one for the sizes of the first run, then others with those open that change");
+    printf(
+        "variants   %s\n",
+        !n ? "one"
+        : is_late
+            ? "one for each set of elements, which is compiled when a run first has it;\n"
+              "           from an input's third value on, one for all that nodes can compute with"
+        : x->exact_reason
+            ? "one for each set of sizes, which is compiled when a run first has it"
+            : "one for the sizes of the first run, then others with those open that change");
   if (x->exact_reason)
     printf("           sizes are known exactly at each run, because of %s\n",
            text_escape(a, x->exact_reason));

@@ -19,10 +19,11 @@ typedef struct kept_graph {
 
 typedef struct values_import {
   const tn_plan *late;
-  const plan_value *values; /* by input */
+  const plan_made_for *made_for;
   arena *work;
   VEC(onnx_tensor) tensors;
   VEC(importer_sizes) sizes; /* of all inputs, and an end */
+  onnx_names varying;        /* inputs whose values are left out */
   onnx_model model;          /* with the ranks of inputs */
   onnx_graph graph;
 } values_import;
@@ -46,7 +47,7 @@ static void rank_inputs(values_import *j) {
     const plan_port *p = string_map_get(&j->late->ports.input_of, v->name);
     bool is_ranked = p && p->is_late;
     onnx_value typed =
-        is_ranked ? ranked_input(j, v, j->values[p - j->late->ports.inputs].rank) : *v;
+        is_ranked ? ranked_input(j, v, j->made_for->values[p - j->late->ports.inputs].rank) : *v;
     vec_push(j->work, &j->graph.inputs, typed);
   }
   j->model.graph = &j->graph;
@@ -57,8 +58,9 @@ static void list_values(void *arg) {
   rank_inputs(j);
   for (size_t i = 0; i < j->late->ports.n_inputs; i++) {
     const plan_port *port = &j->late->ports.inputs[i];
-    const plan_value *v = &j->values[i];
+    const plan_value *v = &j->made_for->values[i];
     vec_push(j->work, &j->sizes, (importer_sizes){port->name, v->size});
+    if (j->made_for->varying[i]) vec_push(j->work, &j->varying, port->name);
     if (!v->data) continue;
     onnx_tensor t = {.name = port->name,
                      .dtype = (onnx_dtype)port->dtype,
@@ -89,14 +91,13 @@ static tn_status build_plan(const kept_graph *l, const model_graph *g, int64_t f
   return plan_build(l->of.context, &p, d, out);
 }
 
-static tn_status make_plan(void *user, const tn_plan *late, const plan_value values[],
-                           bool of_sizes, int64_t first_variant, bool deciding[], diag *d,
-                           tn_plan **out) {
+static tn_status make_plan(void *user, const tn_plan *late, const plan_made_for *made_for,
+                           int64_t first_variant, bool deciding[], diag *d, tn_plan **out) {
   const kept_graph *l = user;
   const late_graph *of = &l->of;
   arena work;
   arena_init(&work, &of->context->mem, d);
-  values_import j = {.late = late, .values = values, .work = &work, .model = *of->file->onnx};
+  values_import j = {.late = late, .made_for = made_for, .work = &work, .model = *of->file->onnx};
   model_graph g = {.arena = &work};
   tn_status s = diag_catch(d, list_values, &j);
   model_graph_request r = {.mem = &of->context->mem,
@@ -110,7 +111,10 @@ static tn_status make_plan(void *user, const tn_plan *late, const plan_value val
                            .n_sizes = of->n_sizes,
                            .values = j.tensors.at,
                            .n_values = j.tensors.n,
-                           .input_sizes = of_sizes ? j.sizes.at : NULL,
+                           .input_sizes = made_for->of_sizes ? j.sizes.at : NULL,
+                           .varying = j.varying.at,
+                           .n_varying = j.varying.n,
+                           .least_size = made_for->from_one,
                            .stop = stop_after(of->context->options.compile_seconds)};
   *out = NULL;
   if (s == TN_OK) s = model_graph_import(&g, &r, d);
@@ -175,6 +179,7 @@ tn_status late_graph_make_plan(const late_graph *of, diag *d, tn_plan **out) {
   *out = NULL;
   if (s == TN_OK && !l) s = diag_set(d, TN_ERR_MEMORY, "out of memory");
   if (s == TN_OK) {
+    bool may_vary = of->variants == TN_VARIANTS_AUTO || of->variants == TN_VARIANTS_STEADY;
     const plan_late late = {.outputs = j.names,
                             .output_types = j.dtypes,
                             .n_outputs = j.declared->n,
@@ -182,6 +187,8 @@ tn_status late_graph_make_plan(const late_graph *of, diag *d, tn_plan **out) {
                             .is_free = of->is_free,
                             .most_elements = ONNX_ELEMENTS_MAX,
                             .of_sizes = of->graph->exact_reason,
+                            .fits_from_one = of->graph->fits_open_from_one && may_vary,
+                            .may_vary = may_vary,
                             .make = make_plan,
                             .release = release_graph,
                             .user = l};

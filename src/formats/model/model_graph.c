@@ -329,6 +329,9 @@ static void init_importer(model_import *j, import *im) {
   im->given = j->request->values;
   im->n_given = j->request->n_values;
   im->given_sizes = j->request->input_sizes;
+  im->varying = j->request->varying;
+  im->n_varying = j->request->n_varying;
+  im->least_size = j->request->least_size;
 }
 
 static void find_problems(void *arg) {
@@ -377,10 +380,10 @@ static void refuse_late_lists(model_import *j) {
 
 /* Sizes that cannot be open. */
 
-/** An import of the graph with numbers for all sizes that vary. */
+/** An import of the graph with numbers for all sizes that vary, or a bound. */
 typedef struct trial_import {
   model_import *j;
-  importer_sizes *sizes; /* by input */
+  importer_sizes *sizes; /* by input; NULL: they are open, and at least 1 */
   import *importer;
   tn_failure failure; /* TN_OK also where values of inputs are lacking */
 } trial_import;
@@ -401,9 +404,11 @@ static void import_trial(void *arg) {
   const trial_import *t = arg;
   init_importer(t->j, t->importer);
   t->importer->given_sizes = t->sizes;
+  if (!t->sizes) t->importer->least_size = 1;
   import_graph(t->importer, model_of(t->j));
 }
 
+/** Imports with sizes; NULL: with open ones that are at least 1. */
 static trial_import try_sizes(model_import *j, importer_sizes *sizes) {
   trial_import t = {j, sizes, arena_calloc(&j->work, 1, sizeof(import)), {0}};
   tn_status s = diag_catch(j->d, import_trial, &t);
@@ -588,6 +593,17 @@ static void forget_outputs(model_import *j) {
   j->g->is_late = true;
 }
 
+/** Notes why sizes cannot be open, which the failure says, and whether they can be from 1 on; in
+   the body of a loop, which runs import for the shapes of its states, they are not. */
+static void keep_reason(model_import *j) {
+  const tn_failure open = j->d->failure;
+  diag_clear(j->d);
+  bool fits = !j->request->is_body && try_sizes(j, NULL).failure.status == TN_OK;
+  j->g->fits_open_from_one = fits;
+  j->g->exact_reason = arena_printf(j->g->arena, "%s%s", open.text,
+                                    fits ? "; they stay open where all are at least 1" : "");
+}
+
 /** Keeps the inputs alone where nodes depend on their values or sizes. */
 static void settle_late(model_import *j) {
   bool lacks_values = importer_lacks_values(&j->importer);
@@ -595,7 +611,7 @@ static void settle_late(model_import *j) {
     tell_problems(j);
     diag_rethrow(j->d);
   }
-  if (!lacks_values) j->g->exact_reason = arena_printf(j->g->arena, "%s", j->d->text);
+  if (!lacks_values) keep_reason(j);
   diag_clear(j->d);
   if (lacks_values)
     refuse_late_lists(j);

@@ -72,6 +72,7 @@ typedef struct model_graph {
   bool *deciding;     /* by input: its elements do */
   bool has_late_body; /* a loop that the host runs, or one in its body, is imported by runs again */
   const char *exact_reason; /* the sizes of all inputs decide: why they cannot be open; else NULL */
+  bool fits_open_from_one;  /* they may be open if all are at least 1 */
   const importer_sizes *fitting; /* by input: sizes that were found to fit then; NULL: none were */
   const importer_type *late_types; /* of the outputs of a late graph; NULL: not known */
 } model_graph;
@@ -91,6 +92,9 @@ typedef struct model_graph_request {
   const onnx_tensor *values; /* of inputs, under their names */
   size_t n_values;
   const importer_sizes *input_sizes; /* of a run; NULL: open */
+  const char *const *varying;        /* inputs whose values vary (importer.h) */
+  size_t n_varying;
+  int64_t least_size; /* of sizes that the file leaves open */
   stop_condition stop;
   bool is_open;                      /* no body of a loop in the graph may be late */
   bool may_be_exact;                 /* where nodes fit no open sizes, the graph may be late */

@@ -373,19 +373,40 @@ static tn_status run_compiled(tn_binding *b) {
   return s;
 }
 
-static tn_status place_and_run(tn_binding *b) {
+/** Does what chooses a plan, again with one for the values of inputs alone if it fails with one for
+    several values, which may not fit them all. */
+static tn_status or_exactly(tn_binding *b, tn_status (*act)(tn_binding *b)) {
+  tn_status first = act(b);
+  bool may_fit = first == TN_ERR_SHAPE || first == TN_ERR_UNSUPPORTED;
+  if (!may_fit || !b->plan->serves_several) return first;
+  diag_clear(&b->diag);
+  b->is_exact = true;
+  tn_status s = act(b);
+  b->is_exact = false;
+  if (s == TN_OK && first == TN_ERR_UNSUPPORTED) plan_values_refuse_several(b->late);
+  return s;
+}
+
+static tn_status compute(tn_binding *b) {
   tn_status s = find_sizes(b);
   if (s == TN_OK) s = size_outputs(b);
   if (s == TN_OK) s = b->plan->is_interpreted ? binding_interpret(b) : run_compiled(b);
+  return s;
+}
+
+static tn_status place_and_run(tn_binding *b) {
+  tn_status s = or_exactly(b, compute);
   if (s == TN_OK) s = copy_out_outputs(b);
   if (s == TN_OK) carry_outputs(b);
   return s;
 }
 
-tn_status binding_prepare(tn_binding *b) {
+static tn_status prepare(tn_binding *b) {
   tn_status s = find_sizes(b);
   return s == TN_OK && !b->plan->is_interpreted ? choose_variant(b) : s;
 }
+
+tn_status binding_prepare(tn_binding *b) { return or_exactly(b, prepare); }
 
 /** Counts the elements of an output of the next run; 0 where the run computes its sizes. */
 static tn_status count_known_output(tn_binding *b, size_t i, uint64_t *count) {

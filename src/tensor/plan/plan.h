@@ -130,6 +130,8 @@ struct tn_plan {
   bool is_tunable;       /* the template is kept */
   bool is_interpreted;   /* runs compile nothing (binding_interpret.c) */
   int64_t first_variant; /* the number of the first */
+  bool serves_several;   /* made by a late plan, for several values or sizes, of which some may not
+                            fit */
   /* The parts that change, under locks of their own: */
   variant_table *variants;
   shared_constants *constants;
@@ -144,6 +146,15 @@ typedef struct plan_value {
   void *data; /* of the port's type; NULL: not read */
 } plan_value;
 
+/** The values of a run that a plan of a late plan is made for. */
+typedef struct plan_made_for {
+  const plan_value *values; /* by input */
+  const bool *varying;      /* by input: its value is not given, and the plan serves all that it can
+                               compute with */
+  bool of_sizes;            /* the sizes of all inputs too, */
+  bool from_one;            /* or all sizes that are at least 1 */
+} plan_made_for;
+
 /** The maker of a late plan's graphs, on which elements of inputs decide. */
 typedef struct plan_late {
   const char *const *outputs; /* names */
@@ -152,12 +163,13 @@ typedef struct plan_late {
   const bool *deciding; /* by input: its value is needed */
   const bool *is_free;  /* by input: it has any shape, and each plan is for one rank; NULL: none */
   size_t most_elements; /* of a value */
-  bool of_sizes;        /* every plan is for the sizes of all inputs */
-  /* Makes the plan for the values of inputs, whose ports are those of the late plan, and with
-     `of_sizes` for their sizes as well. Where it needs more values it sets these in `deciding`, and
-     *out to NULL. Any thread. */
-  tn_status (*make)(void *user, const tn_plan *late, const plan_value values[], bool of_sizes,
-                    int64_t first_variant, bool deciding[], diag *d, tn_plan **out);
+  bool of_sizes;        /* every plan is for the sizes of all inputs, */
+  bool fits_from_one;   /* but one may be for all that are at least 1 */
+  bool may_vary;        /* plans may be made that serve several values */
+  /* Makes the plan for the values of inputs, whose ports are those of the late plan. Where it needs
+     more values it sets these in `deciding`, and *out to NULL. Any thread. */
+  tn_status (*make)(void *user, const tn_plan *late, const plan_made_for *of, int64_t first_variant,
+                    bool deciding[], diag *d, tn_plan **out);
   void (*release)(void *user);
   void *user; /* passes to the plan */
 } plan_late;

@@ -1,6 +1,12 @@
 /* The plans of a late plan. The inputs that decide are found as plans are made: each import may
    find more. Plans that exist stay right, as each is kept with all values that it was made for. One
-   thread makes plans; others find theirs meanwhile. */
+   thread makes plans; others find theirs meanwhile.
+
+   An input that has had a few values varies: its next one is left out of what the plan is made for,
+   which computes with it, as with other data, and serves all values. Where nodes need the value
+   after all, it is given in all further plans. Likewise one plan serves all sizes from 1 on where
+   that is known to fit. A plan for several may turn out not to fit what a run has, as computed
+   sizes know no -1; that run gets a plan of its own. */
 #include "tensor/plan/plan_values.h"
 #include "base/stop.h"
 
@@ -14,38 +20,62 @@
 /** Numbers of variants that each plan has for its own. */
 enum { NUMBERS_OF_PLAN = 1 << 16 };
 
+/** Values of an input that have plans of their own, until the next one makes it vary. */
+enum { MOST_GIVEN_VALUES = 2 };
+
+/** The part that an input's value has in plans. */
+typedef enum value_use {
+  VALUE_GIVEN, /* each plan is for one, so far */
+  VALUE_VARIES,
+  VALUE_FIXED /* each plan is for one, as nodes need it */
+} value_use;
+
 typedef struct plan_of_values {
   tn_plan *plan;
   plan_value *values; /* by input */
-  bool of_sizes;      /* made for the sizes of all inputs */
+  bool of_sizes;      /* made for the sizes of all inputs, */
+  bool from_one;      /* or all that are at least 1 */
   uint64_t last_used;
 } plan_of_values;
 
 struct plan_values {
-  plan_late late; /* its lists are not kept */
-  mutex making;   /* held while a plan is made */
-  mutex lock;     /* of all that follows */
-  bool *deciding; /* by input */
+  plan_late late;  /* its lists are not kept */
+  mutex making;    /* held while a plan is made */
+  mutex lock;      /* of all that follows */
+  bool *deciding;  /* by input */
+  value_use *uses; /* likewise */
   plan_of_values at[MOST_EXACT_VARIANTS];
   size_t n;
+  bool is_exact; /* plans for several values cannot be compiled */
   int64_t n_made;
   uint64_t n_uses;
 };
 
 /* Values. */
 
+static void free_data(const tn_plan *p, plan_value values[], size_t i) {
+  plan_value *v = &values[i];
+  mem_free(&p->context->mem, v->data, v->count * dtype_bytes(p->ports.inputs[i].dtype) + 1);
+  v->data = NULL;
+}
+
 static void free_values(const tn_plan *p, plan_value values[]) {
   const mem *m = &p->context->mem;
-  for (size_t i = 0; values && i < p->ports.n_inputs; i++)
-    mem_free(m, values[i].data, values[i].count * dtype_bytes(p->ports.inputs[i].dtype) + 1);
+  for (size_t i = 0; values && i < p->ports.n_inputs; i++) free_data(p, values, i);
   mem_free(m, values, p->ports.n_inputs * sizeof *values);
+}
+
+static bool is_empty(const plan_value *v) {
+  bool is = false;
+  for (size_t k = 0; k < v->rank; k++) is |= !v->size[k];
+  return is;
 }
 
 /** True if a run's values are those that a plan was made for. */
 static bool has_values(const tn_plan *p, const plan_of_values *made, const plan_value values[]) {
   for (size_t i = 0; i < p->ports.n_inputs; i++) {
     const plan_value *a = &made->values[i], *b = &values[i];
-    if (a->rank != b->rank) return false;
+    if (a->rank != b->rank || (made->from_one && is_empty(b))) return false;
     bool has_sizes = !memcmp(a->size, b->size, a->rank * sizeof *a->size);
     if ((made->of_sizes || a->data) && !has_sizes) return false;
     if (!a->data) continue;
@@ -124,6 +154,12 @@ static void explain_failure(const tn_plan *p, const plan_value values[], diag *d
   if (m.n) diag_set(d, d->status, "%.1400s%s", d->text, m.text);
 }
 
+void plan_values_refuse_several(tn_plan *late) {
+  mutex_lock(&late->values->lock);
+  late->values->is_exact = true;
+  mutex_unlock(&late->values->lock);
+}
+
 void plan_values_explain(tn_plan *late, const tn_plan *made, diag *d) {
   plan_values *k = late->values;
   mutex_lock(&k->lock);
@@ -134,23 +170,32 @@ void plan_values_explain(tn_plan *late, const tn_plan *made, diag *d) {
 
 /* Plans. */
 
-static tn_plan *find_made(tn_plan *p, const plan_value values[]) {
+/** The plan for the run's values alone, else one for several; NULL: there is none. */
+static plan_of_values *find_in_table(tn_plan *p, const plan_value values[], bool is_exact) {
   plan_values *k = p->values;
-  tn_plan *found = NULL;
-  mutex_lock(&k->lock);
-  for (size_t i = 0; i < k->n && !found; i++) {
-    if (!has_values(p, &k->at[i], values)) continue;
-    found = k->at[i].plan;
-    k->at[i].last_used = ++k->n_uses;
-    atomic_fetch_add_explicit(&found->count, 1, memory_order_relaxed);
+  plan_of_values *found = NULL;
+  for (size_t i = 0; i < k->n; i++) {
+    bool serves_several = k->at[i].plan->serves_several;
+    if (serves_several && (is_exact || found)) continue;
+    if (has_values(p, &k->at[i], values)) found = &k->at[i];
   }
-  mutex_unlock(&k->lock);
   return found;
+}
+
+static tn_plan *find_made(tn_plan *p, const plan_value values[], bool is_exact) {
+  plan_values *k = p->values;
+  mutex_lock(&k->lock);
+  plan_of_values *found = find_in_table(p, values, is_exact);
+  tn_plan *made = found ? found->plan : NULL;
+  if (found) found->last_used = ++k->n_uses;
+  if (made) atomic_fetch_add_explicit(&made->count, 1, memory_order_relaxed);
+  mutex_unlock(&k->lock);
+  return made;
 }
 
 /** Keeps a plan with the values, which it takes over, in the place of the one used least recently
     where there are many. */
-static void keep_plan(tn_plan *p, tn_plan *made, plan_value values[], bool of_sizes) {
+static void keep_plan(tn_plan *p, tn_plan *made, plan_value values[], const plan_made_for *of) {
   plan_values *k = p->values;
   plan_of_values old = {0};
   atomic_fetch_add_explicit(&made->count, 1, memory_order_relaxed);
@@ -164,10 +209,76 @@ static void keep_plan(tn_plan *p, tn_plan *made, plan_value values[], bool of_si
   } else {
     k->n++;
   }
-  k->at[at] = (plan_of_values){made, values, of_sizes, ++k->n_uses};
+  k->at[at] = (plan_of_values){made, values, of->of_sizes, of->from_one, ++k->n_uses};
   mutex_unlock(&k->lock);
   plan_release(old.plan);
   free_values(p, old.values);
+}
+
+/* Making. */
+
+/** A plan being made for a run. */
+typedef struct making {
+  tn_plan *late;
+  plan_value *values; /* of the run, by input */
+  plan_value *given;  /* those that the plan is made for */
+  bool *varying;      /* by input: the value is left out of these */
+  bool *deciding;     /* by input: the value is needed */
+  plan_made_for of;
+  bool lacks_values; /* values are needed that were not read */
+  diag *d;
+  tn_plan *made; /* NULL: none so far */
+} making;
+
+static bool has_data(const tn_plan *p, const plan_value *x, const plan_value *y, size_t i) {
+  return x->data && y->data && x->count == y->count &&
+         !memcmp(x->data, y->data, x->count * dtype_bytes(p->ports.inputs[i].dtype));
+}
+
+/** The number of values of an input that plans are for, and the run does not have. */
+static size_t count_other_values(const making *j, size_t i) {
+  const plan_values *k = j->late->values;
+  size_t n = 0;
+  for (size_t a = 0; a < k->n; a++) {
+    const plan_value *x = &k->at[a].values[i];
+    bool is_new = x->data && !has_data(j->late, x, &j->values[i], i);
+    for (size_t b = 0; b < a && is_new; b++) is_new = !has_data(j->late, x, &k->at[b].values[i], i);
+    n += is_new;
+  }
+  return n;
+}
+
+/** Leaves out the values of inputs that have had others in several plans; false: there are none. */
+static bool choose_varying(making *j) {
+  plan_values *k = j->late->values;
+  bool found = false;
+  mutex_lock(&k->lock);
+  for (size_t i = 0; i < j->late->ports.n_inputs; i++) {
+    value_use *use = &k->uses[i];
+    bool is_given = j->values[i].data && *use == VALUE_GIVEN;
+    if (is_given && count_other_values(j, i) >= MOST_GIVEN_VALUES) *use = VALUE_VARIES;
+    j->given[i] = j->values[i];
+    j->varying[i] = *use == VALUE_VARIES;
+    if (j->varying[i]) j->given[i].data = NULL;
+    found |= j->varying[i];
+  }
+  mutex_unlock(&k->lock);
+  return found;
+}
+
+/** Has values given from now on that were left out: all, or those that are needed. False: there are
+    none. */
+static bool fix_varying(making *j, bool all) {
+  plan_values *k = j->late->values;
+  bool found = false;
+  mutex_lock(&k->lock);
+  for (size_t i = 0; i < j->late->ports.n_inputs; i++) {
+    if (!j->varying[i] || !(all || j->deciding[i])) continue;
+    k->uses[i] = VALUE_FIXED;
+    found = true;
+  }
+  mutex_unlock(&k->lock);
+  return found;
 }
 
 static tn_status check_ports(const tn_plan *p, const tn_plan *made, diag *d) {
@@ -176,67 +287,137 @@ static tn_status check_ports(const tn_plan *p, const tn_plan *made, diag *d) {
   return agree ? TN_OK : diag_set(d, TN_ERR_INTERNAL, "a plan has other ports than its late plan");
 }
 
-/** Makes the plan for values; *out is NULL if it needs more of them. Where nodes do not fit
-   together for all sizes, it is made for those of the run. */
-static tn_status make_plan(tn_plan *p, const plan_value values[], bool *of_sizes, diag *d,
-                           tn_plan **out) {
+/** Makes a plan for what `of` says; none if it needs more values. */
+static tn_status attempt(making *j) {
+  tn_plan *p = j->late;
   plan_values *k = p->values;
-  const mem *m = &p->context->mem;
   size_t n = p->ports.n_inputs;
-  bool *deciding = mem_calloc(m, n + 1, sizeof *deciding), lacks_values = false;
-  *out = NULL;
-  if (!deciding) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   int64_t first = k->n_made++ * NUMBERS_OF_PLAN;
-  *of_sizes = k->late.of_sizes;
-  tn_status s = k->late.make(k->late.user, p, values, *of_sizes, first, deciding, d, out);
-  if (s != TN_OK && !*of_sizes && !stops_work(s)) {
-    diag_clear(d);
-    *of_sizes = true;
-    s = k->late.make(k->late.user, p, values, true, first, deciding, d, out);
-  }
-  if (s == TN_OK && *out) s = check_ports(p, *out, d);
+  j->lacks_values = false;
+  memset(j->deciding, 0, n * sizeof *j->deciding);
+  tn_status s = k->late.make(k->late.user, p, &j->of, first, j->deciding, j->d, &j->made);
+  if (s == TN_OK && j->made) s = check_ports(p, j->made, j->d);
   mutex_lock(&k->lock);
   for (size_t i = 0; i < n && s == TN_OK; i++) {
-    lacks_values |= deciding[i] && !values[i].data;
-    k->deciding[i] |= deciding[i];
+    j->lacks_values |= j->deciding[i] && !j->values[i].data;
+    k->deciding[i] |= j->deciding[i];
   }
   mutex_unlock(&k->lock);
-  mem_free(m, deciding, (n + 1) * sizeof *deciding);
-  if (s == TN_OK && !*out && !lacks_values)
-    s = diag_set(d, TN_ERR_INTERNAL, "a plan waits for values that it was given");
-  if (s != TN_OK) plan_release(*out);
+  if (s == TN_OK) return s;
+  plan_release(j->made);
+  j->made = NULL;
   return s;
 }
+
+static bool are_from_one(const making *j) {
+  bool are = true;
+  for (size_t i = 0; i < j->late->ports.n_inputs; i++)
+    for (size_t k = 0; k < j->values[i].rank; k++) are &= j->values[i].size[k] > 0;
+  return are;
+}
+
+/** Makes a plan that serves values besides those of the run, if there can be one. */
+static tn_status make_for_several(making *j) {
+  plan_values *k = j->late->values;
+  for (;;) {
+    bool varies = choose_varying(j), from_one = k->late.fits_from_one && are_from_one(j);
+    if (!varies && !from_one) return TN_OK;
+    j->of = (plan_made_for){j->given, j->varying, k->late.of_sizes && !from_one, from_one};
+    tn_status s = attempt(j);
+    if (s == TN_OK && (j->made || (!fix_varying(j, false) && j->lacks_values))) return s;
+    if (s == TN_OK) continue;
+    if (stops_work(s)) return s;
+    diag_clear(j->d);
+    if (!fix_varying(j, true)) return TN_OK;
+  }
+}
+
+/** Makes the plan for the values of the run; where nodes do not fit together for all sizes, for
+    its sizes. */
+static tn_status make_for_run(making *j) {
+  plan_values *k = j->late->values;
+  memset(j->varying, 0, j->late->ports.n_inputs * sizeof *j->varying);
+  j->of = (plan_made_for){j->values, j->varying, k->late.of_sizes, false};
+  tn_status s = attempt(j);
+  if (s == TN_OK || j->of.of_sizes || stops_work(s)) return s;
+  diag_clear(j->d);
+  j->of.of_sizes = true;
+  return attempt(j);
+}
+
+static tn_status make_plan(making *j, bool is_exact) {
+  bool may_vary = j->late->values->late.may_vary && !is_exact;
+  tn_status s = may_vary ? make_for_several(j) : TN_OK;
+  if (s != TN_OK || j->lacks_values) return s;
+  if (j->made) {
+    j->made->serves_several = true;
+    return s;
+  }
+  s = make_for_run(j);
+  if (s == TN_OK && !j->made && !j->lacks_values)
+    s = diag_set(j->d, TN_ERR_INTERNAL, "a plan waits for values that it was given");
+  return s;
+}
+
+/** Makes a plan and keeps it, with the values that it is for, which it takes over. */
+static tn_status make_and_keep(tn_plan *p, plan_value **values, bool is_exact, diag *d,
+                               tn_plan **out) {
+  const mem *m = &p->context->mem;
+  size_t n = p->ports.n_inputs + 1;
+  making j = {.late = p,
+              .values = *values,
+              .given = mem_calloc(m, n, sizeof *j.given),
+              .varying = mem_calloc(m, n, sizeof *j.varying),
+              .deciding = mem_calloc(m, n, sizeof *j.deciding),
+              .d = d};
+  bool has_memory = j.given && j.varying && j.deciding;
+  tn_status s = has_memory ? make_plan(&j, is_exact) : diag_set(d, TN_ERR_MEMORY, "out of memory");
+  if (s != TN_OK) explain_failure(p, *values, d);
+  for (size_t i = 0; i < p->ports.n_inputs && j.made; i++)
+    if (j.varying[i]) free_data(p, *values, i);
+  if (j.made) {
+    keep_plan(p, j.made, *values, &j.of);
+    *values = NULL;
+  }
+  *out = j.made;
+  mem_free(m, j.given, n * sizeof *j.given);
+  mem_free(m, j.varying, n * sizeof *j.varying);
+  mem_free(m, j.deciding, n * sizeof *j.deciding);
+  return s;
+}
+
+/* Finding. */
 
 /** Finds or makes the plan; without one the loop of the caller reads more values. */
-static tn_status find_or_make(tn_plan *p, plan_value **values, diag *d, tn_plan **out) {
+static tn_status find_or_make(tn_plan *p, plan_value **values, bool is_exact, diag *d,
+                              tn_plan **out) {
   tn_status s = TN_OK;
-  bool of_sizes = false;
-  *out = find_made(p, *values);
+  *out = find_made(p, *values, is_exact);
   if (*out) return s;
   mutex_lock(&p->values->making);
-  *out = find_made(p, *values); /* another run may have made it */
-  if (!*out) {
-    s = make_plan(p, *values, &of_sizes, d, out);
-    if (s != TN_OK) explain_failure(p, *values, d);
-    if (s == TN_OK && *out) {
-      keep_plan(p, *out, *values, of_sizes);
-      *values = NULL;
-    }
-  }
+  *out = find_made(p, *values, is_exact); /* another run may have made it */
+  if (!*out) s = make_and_keep(p, values, is_exact, d, out);
   mutex_unlock(&p->values->making);
-  if (s != TN_OK) *out = NULL;
   return s;
 }
 
-tn_status plan_values_find(tn_plan *p, plan_value_reader read, void *user, diag *d, tn_plan **out) {
+static bool refuses_several(tn_plan *p) {
+  mutex_lock(&p->values->lock);
+  bool refuses = p->values->is_exact;
+  mutex_unlock(&p->values->lock);
+  return refuses;
+}
+
+tn_status plan_values_find(tn_plan *p, bool is_exact, plan_value_reader read, void *user, diag *d,
+                           tn_plan **out) {
   plan_value *values = mem_calloc(&p->context->mem, p->ports.n_inputs, sizeof *values);
   *out = NULL;
   tn_status s = values ? TN_OK : diag_set(d, TN_ERR_MEMORY, "out of memory");
   for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++) s = read(user, i, true, &values[i]);
+  is_exact |= refuses_several(p);
   while (s == TN_OK && !*out) {
     s = read_deciding(p, read, user, d, values);
-    if (s == TN_OK) s = find_or_make(p, &values, d, out);
+    if (s == TN_OK) s = find_or_make(p, &values, is_exact, d, out);
   }
   free_values(p, values);
   return s;
@@ -247,20 +428,26 @@ tn_status plan_values_find(tn_plan *p, plan_value_reader read, void *user, diag 
 tn_status plan_values_open(tn_plan *p, const plan_late *late, diag *d) {
   const mem *m = &p->context->mem;
   plan_values *k = mem_calloc(m, 1, sizeof *k);
-  bool *deciding = mem_calloc(m, p->ports.n_inputs + 1, sizeof *deciding);
-  if (!k || !deciding) {
+  size_t n = p->ports.n_inputs + 1;
+  bool *deciding = mem_calloc(m, n, sizeof *deciding);
+  value_use *uses = mem_calloc(m, n, sizeof *uses);
+  if (!k || !deciding || !uses) {
     mem_free(m, k, sizeof *k);
-    mem_free(m, deciding, (p->ports.n_inputs + 1) * sizeof *deciding);
+    mem_free(m, deciding, n * sizeof *deciding);
+    mem_free(m, uses, n * sizeof *uses);
     late->release(late->user);
     return diag_set(d, TN_ERR_MEMORY, "out of memory");
   }
   p->values = k;
   k->late = (plan_late){.most_elements = late->most_elements,
                         .of_sizes = late->of_sizes,
+                        .fits_from_one = late->fits_from_one,
+                        .may_vary = late->may_vary,
                         .make = late->make,
                         .release = late->release,
                         .user = late->user};
   k->deciding = deciding;
+  k->uses = uses;
   for (size_t i = 0; i < p->ports.n_inputs; i++) deciding[i] = late->deciding[i];
   mutex_init(&k->making);
   mutex_init(&k->lock);
@@ -279,6 +466,7 @@ void plan_values_close(tn_plan *p) {
   mutex_free(&k->making);
   mutex_free(&k->lock);
   mem_free(m, k->deciding, (p->ports.n_inputs + 1) * sizeof *k->deciding);
+  mem_free(m, k->uses, (p->ports.n_inputs + 1) * sizeof *k->uses);
   mem_free(m, k, sizeof *k);
   p->values = NULL;
 }

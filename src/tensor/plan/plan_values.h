@@ -16,9 +16,13 @@ void plan_values_close(tn_plan *p);
 /** Reads the sizes of an input, or also its elements, to memory of the context. */
 typedef tn_status (*plan_value_reader)(void *user, size_t input, bool sizes_alone, plan_value *out);
 
-/** Finds the plan for the values of a run's inputs, or makes it; *out has a reference for the
-    caller. */
-tn_status plan_values_find(tn_plan *p, plan_value_reader read, void *user, diag *d, tn_plan **out);
+/** Finds the plan for the values of a run's inputs, or makes it; if `is_exact`, none that serves
+    several values. *out has a reference for the caller. */
+tn_status plan_values_find(tn_plan *p, bool is_exact, plan_value_reader read, void *user, diag *d,
+                           tn_plan **out);
+
+/** Uses no plan any more that serves several values. */
+void plan_values_refuse_several(tn_plan *late);
 
 /** Adds the values that a plan was made for to the message of a failure of its run. */
 void plan_values_explain(tn_plan *late, const tn_plan *made, diag *d);

@@ -216,6 +216,9 @@ MISFITS = {
 
 # label: (nodes, inputs, weights, status with open sizes, words of the reason)
 EXACT = {
+    "expanded to one row, or none": (
+        ["Slice x 0 1 0 -> row", "Shape row -> to", "Expand z to -> e", ("Concat x e -> y", {"axis": 0})],
+        {"x": ["n", 3], "z": ["k", 3]}, BOUND, "ERR_SHAPE", ["min(n, 1)", "all are at least 1"]),
     "squeezed, whatever is 1": (
         ["Squeeze x -> y"], {"x": ["a", "b", "c"]}, {}, "ERR_UNSUPPORTED",
         ["Squeeze", "'node 0'", "axis 0", "size a", "axes", "'a' varies"]),
@@ -389,6 +392,17 @@ def check_exact_runs(library):
     loaded.free()
     check("halves once the model is freed", binding.run({"x": feed((10,))})["y"].shape == (5, 2))
     binding.free()
+    nodes, inputs, weights, *_ = EXACT["expanded to one row, or none"]
+    rows, seen = library.load(model(nodes, inputs, weights).SerializeToString()), {}
+    binding = rows.bind()
+    for n, k in ((4, 6), (3, 6), (5, 7), (0, 0), (1, 9), (0, 1), (8, 1), (0, 0)):
+        y = binding.run({"x": feed((n, 3)), "z": feed((k, 3))})["y"]
+        check(f"rows {n}, {k}", y.shape == (n + min(n, k) if n * k == 0 else n + k, 3), y.shape)
+        seen[n, k] = library.lib.tn_binding_variant(binding.handle)
+    check("sizes from 1 on share variants", seen[5, 7] == seen[1, 9] == seen[8, 1], f"{seen}")
+    check("sizes of 0 have their own", len({seen[0, 0], seen[0, 1], seen[1, 9]}) == 3, f"{seen}")
+    binding.free()
+    rows.free()
     fixed = library.load(halves.SerializeToString(), [("n", 6)])
     check("a size that is said", fixed.exact_sizes() is None and
           fixed.run({"x": feed((6,))})["y"].shape == (3, 2))

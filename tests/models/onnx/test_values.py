@@ -14,7 +14,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 try:
     import numpy as np
     import onnx
-    from onnx import TensorProto, helper
+    import onnxruntime
+    from onnx import TensorProto, helper, parser
 except ImportError as missing:
     print(f"skipped: {missing} (scripts/setup.sh --tests installs it)")
     sys.exit(77)
@@ -247,9 +248,132 @@ class Tests:
         self.check("threads", not failures, f"{failures}")
         loaded.free()
 
+    def threads_of_varying(self):
+        """Bindings of one model on several threads, of which some find that a value varies."""
+        loaded = self.library.load(model(
+            [helper.make_node("TopK", ["x", "k"], ["y", "i"])], [("x", F32, [4, 6]), ("k", I64, [1])],
+            [("y", F32, None), ("i", I64, None)]))
+        failures = []
+
+        def work(seed):
+            rng, binding = np.random.default_rng(seed), loaded.bind()
+            for _ in range(20):
+                k, x = int(rng.integers(0, 7)), rng.standard_normal((4, 6)).astype(np.float32)
+                y = binding.run({"x": x, "k": shapes(k)})["y"]
+                if not np.array_equal(y, -np.sort(-x, 1)[:, :k]):
+                    failures.append(k)
+            binding.free()
+
+        all_of = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+        for t in all_of:
+            t.start()
+        for t in all_of:
+            t.join()
+        self.check("threads of varying values", not failures, f"{failures}")
+        loaded.free()
+
+
+    def compare(self, label, source, runs, variants=None, kind=0):
+        """Compares runs of a model in ONNX's text with ONNX Runtime, compiled and interpreted; those
+        that this refuses are refused. `variants`: how many the compiled ones have."""
+        m = parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> g {source}').SerializeToString()
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        session = onnxruntime.InferenceSession(m, options)
+        for way in ("compiled", "interpreted"):
+            loaded = self.library.load(m, variants=kind, interpreted=way == "interpreted")
+            binding, seen = loaded.bind(), []
+            for i, given in enumerate(runs):
+                what = f"{label}, {way}, run {i}"
+                try:
+                    expected = session.run(None, given)
+                except Exception:   # of one of several classes of ONNX Runtime
+                    self.refused(what, "ERR_SHAPE", [], lambda: binding.run(given))
+                    continue
+                try:
+                    found = list(binding.run(given).values())
+                except Refused as e:
+                    self.check(what, False, f"{e}")
+                    continue
+                same = [a.shape == b.shape and np.allclose(a, b, 1e-5, 1e-5)
+                        for a, b in zip(found, expected)]
+                self.check(what, all(same), f"{[a.shape for a in found]}, {[b.shape for b in expected]}")
+                seen.append(self.variant(binding))
+            if way == "compiled" and variants:
+                self.check(f"{label}: variants", len(set(seen)) == variants, f"{seen}")
+            binding.free()
+            loaded.free()
+
+    def varying(self):
+        """Values that differ in each run: the third is computed with, as are all after it."""
+        x = self.rng.standard_normal((6, 4)).astype(np.float32)
+        one = lambda name, *numbers: [{"x": x, name: np.array(n, np.int64)} for n in numbers]
+        body = "(int64 i, bool c, float[4] s) => (bool d, float[4] t, float[4] row) {"
+        step = "r = Gather(x, i)  t = Add(s, r)  row = Relu(t)"
+        head = "(float[6, 4] x, int64 n) => (float[4] last, float[k, 4] rows) {"
+        start = "z = Constant<value = float[4] {0, 0, 0, 0}>()  yes = Constant<value = bool {1}>()"
+        self.compare("trips", f"{head} {start} last, rows = Loop(n, yes, z) <body = b {body} {step} "
+                     "d = Identity(c) }> }", one("n", 2, 3, 5, 0, 6, 1, -4, 3), 3)
+        self.compare("trips until", f"{head} {start} last, rows = Loop(n, yes, z) <body = b {body} {step} "
+                     "lim = Constant<value = int64 {2}>()  d = Less(i, lim) }> }",
+                     one("n", 1, 2, 4, 0, 6, -1, 3, 2**62, 5), 4)
+        self.compare("the first", "(float[6, 4] x, int64[1] k) => (float[6, m] y, int64[6, m] i) "
+                     "{ y, i = TopK(x, k) }", one("k", [1], [2], [3], [4], [0], [5], [2]), 3)
+        self.compare("a part", "(float[6, 4] x, int64[1] a, int64[1] b) => (float[m, 4] y) "
+                     "{ y = Slice(x, a, b) }",
+                     [{"x": x, "a": shapes(a), "b": shapes(b)} for a, b in
+                      [(0, 2), (1, 3), (2, 5), (-3, -1), (4, 2), (0, 100), (2, 2**63 - 1), (-9, 4)]])
+        self.compare("a range", "(float[6, 4] x, int64 n) => (float[m] y) "
+                     "{ zero = Constant<value = int64 {0}>()  step = Constant<value = int64 {2}>() "
+                     "r = Range(zero, n, step)  y = Cast<to = 1>(r) }", one("n", 3, 7, 9, 0, -5, 20), 3)
+        self.compare("repeats", "(float[6, 4] x, int64[2] n) => (float[a, b] y) { y = Tile(x, n) }",
+                     one("n", [1, 2], [2, 1], [3, 2], [0, 1], [1, 1], [2, 3]), 3)
+        self.compare("expanded", "(float[6, 4] x, int64[3] n) => (float[a, b, c] y) { y = Expand(x, n) }",
+                     one("n", [1, 6, 4], [2, 6, 4], [3, 6, 4], [2, 1, 1], [0, 6, 4], [5, 1, 4], [2, 3, 4]))
+        self.compare("constants", "(float[6, 4] x, int64[2] n) => (float[a, b] y) "
+                     "{ y = ConstantOfShape<value = float[1] {7}>(n) }",
+                     one("n", [1, 2], [2, 1], [3, 2], [0, 4], [2, 3]), 3)
+        self.compare("pads", "(float[6, 4] x, int64[4] n) => (float[a, b] y) { y = Pad(x, n) }",
+                     one("n", [1, 0, 0, 0], [0, 1, 0, 2], [3, 0, 1, 0], [-1, 0, 0, 0], [0, 0, 0, 0],
+                         [0, 2, 1, 1]))
+        self.compare("a condition", "(float[6, 4] x, int64 n) => (float[a, b] y) "
+                     "{ three = Constant<value = int64 {3}>()  some = Less(n, three)"
+                     "  first = Constant<value = int64[1] {0}>()  second = Constant<value = int64[1] {2}>()"
+                     "  y = If(some) <then_branch = t () => (float[a, b] u) { u = Neg(x) },"
+                     " else_branch = e () => (float[a, b] v) { v = Slice(x, first, second) }> }",
+                     one("n", 1, 2, 5, 3, 9, -7, 0), 3)
+        self.compare("values that keep plans", "(float[6, 4] x, int64[1] k) => (float[6, m] y, int64[6, m] i) "
+                     "{ y, i = TopK(x, k) }", one("k", [1], [2], [3], [4]), 4, kind=2)
+
+    def varying_beside_others(self):
+        """One of two inputs varies; a value is for a node that computes with it and one that cannot."""
+        x = self.rng.standard_normal((6, 4)).astype(np.float32)
+        source = ("(float[6, 4] x, int64[1] k, int64[2] s) => (float[a, b] y) "
+                  "{ t, i = TopK<axis = 0>(x, k)  r = Transpose<perm = [1, 0]>(t)  p = Relu(r)"
+                  "  q = Reshape(x, s)  m = ReduceMax<keepdims = 1>(q)  y = Add(p, m) }")
+        runs = [([1], [4, 6]), ([2], [4, 6]), ([3], [4, 6]), ([4], [4, 6]), ([4], [8, 3]),
+                ([5], [-1, 3]), ([1], [-1, 3])]
+        self.compare("k beside a shape", source,
+                     [{"x": x, "k": shapes(*k), "s": shapes(*s)} for k, s in runs])
+        both = ("(float[6, 2, 2] x, int64[1] k) => (float[a, b, c] y, float[d, e, f] z) "
+                "{ y, i = TopK<axis = 0>(x, k)  z = ReduceSum<keepdims = 1>(x, k) }")
+        self.compare("axes that are k", both, [{"x": x.reshape(6, 2, 2), "k": shapes(k)}
+                                               for k in (0, 1, 2, 0, 1, 2)], 3)
+        offsets = ("(float[n, 4] x, int64[b] at) => (float[b, 4] y) "
+                   "{ yes = Constant<value = bool {1}>()  i0 = Constant<value = int64 {0}>()"
+                   "  size = Shape(at)  trips = Squeeze(size)"
+                   "  y = Loop(trips, yes) <body = g (int64 i, bool c) => (bool d, float[4] e) "
+                   "{ zero = Constant<value = int64[1] {0}>()  end = Gather(at, i)"
+                   "  ends = Unsqueeze(end, zero)  part = Slice(x, zero, ends)"
+                   "  e = ReduceSum<keepdims = 0>(part, zero)  d = Identity(c) }> }")
+        self.compare("places that steps read", offsets,
+                     [{"x": x, "at": shapes(*a)} for a in ([1, 2], [3, 1], [6, 0], [2, 2])], 1)
+
 
 def main():
     t = Tests(sys.argv[1])
+    t.varying()
+    t.varying_beside_others()
     t.changing()
     t.refusals()
     t.learnt()
@@ -260,6 +384,7 @@ def main():
     t.dropped()
     t.copied()
     t.threads()
+    t.threads_of_varying()
     t.check("tn_close", t.library.close() == 0)
     return t.check.end(60)
 

@@ -193,6 +193,18 @@ static inline void reshape_model(bytes *file) {
   put_model(file, "reshape", &graph, 13);
 }
 
+/** y = the rows of |x| before the one that an input gives. */
+static inline void first_rows_model(bytes *file) {
+  bytes graph = {.n = 0};
+  put_weight(&graph, "zero", ONNX_TYPE_I64, 1, (int64_t[]){1}, (int64_t[]){0}, 8);
+  put_node(&graph, "Abs", (const char *[]){"x", NULL}, "a", NULL, 0);
+  put_node(&graph, "Slice", (const char *[]){"a", "zero", "end", NULL}, "y", NULL, 0);
+  put_port(&graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"n", "4", NULL});
+  put_port(&graph, 11, "end", ONNX_TYPE_I64, (const char *[]){"1", NULL});
+  put_port(&graph, 12, "y", ONNX_TYPE_F32, (const char *[]){"a", "4", NULL});
+  put_model(file, "first_rows", &graph, 13);
+}
+
 /** Makes the model y = x in rows of two, whose number is half of x's elements: sizes are known
    exactly at each run. */
 static inline void halves_model(bytes *file) {

@@ -132,6 +132,10 @@ typedef struct import {
   const onnx_tensor *given; /* values of inputs, under their names */
   size_t n_given;
   const importer_sizes *given_sizes; /* of all inputs, or NULL */
+  const char *const *varying; /* inputs whose values are not given, as they vary: runs compute with
+                                 them where operators take that */
+  size_t n_varying;
+  int64_t least_size;   /* of all sizes that the file leaves open */
   onnx_names deciding;  /* inputs with unknown elements that the current node depends on */
   bool uses_data;       /* the node depends on more than such inputs */
   node_list sizes_used; /* sizes that the current node read from shape tensors */
@@ -362,6 +366,9 @@ const node *onnx_loop_range(onnx_call *c, const node *trip_count);
 const node *const *onnx_shape_elements(onnx_call *c, size_t input, size_t *n);
 /** As onnx_shape_elements; runs also refuse negative ones. */
 const node *const *onnx_size_elements(onnx_call *c, size_t input, size_t *n);
+/** As onnx_size_elements, of a shape in which 0 and -1 are no sizes: what a run may give to another
+    import is given to it, though it may vary. */
+const node *const *onnx_target_elements(onnx_call *c, size_t input, size_t *n);
 /** The one element of an input, from 0 to `most`. */
 const node *onnx_bounded_size(onnx_call *c, size_t input, const node *most);
 /** As onnx_shape_elements, for constant elements only. Raises TN_ERR_UNSUPPORTED if they depend on

@@ -28,6 +28,11 @@ static input_size *new_size(import *m, const char *name, int64_t min, int64_t ma
   return arena_copy(m->b.arena, &s, sizeof s);
 }
 
+/** A size that the file leaves open. */
+static input_size *open_size(import *m, const char *name) {
+  return new_size(m, name, m->least_size, ONNX_SIZE_MAX);
+}
+
 /** Finds the root of a size, halving the path. */
 static input_size *find_root(input_size *s) {
   while (s->parent) {
@@ -45,7 +50,7 @@ static void declare_named_sizes(import *m, const onnx_value *v) {
   for (size_t i = 0; i < v->type.dims.n; i++) {
     const onnx_dim *d = &v->type.dims.at[i];
     if (is_named(d) && !string_map_get(&m->sizes, d->param))
-      string_map_set(m->b.arena, &m->sizes, d->param, new_size(m, d->param, 0, ONNX_SIZE_MAX));
+      string_map_set(m->b.arena, &m->sizes, d->param, open_size(m, d->param));
   }
 }
 
@@ -57,7 +62,7 @@ static input_size *named_size(import *m, const char *name, map *used) {
     return first;
   }
   while (last->next) last = last->next;
-  last->next = new_size(m, name, 0, ONNX_SIZE_MAX);
+  last->next = open_size(m, name);
   last->next->number = last->number + 1;
   return last->next;
 }
@@ -85,7 +90,7 @@ static void declare_axes(import *m, const onnx_value *v, map *used) {
     else if (*d->param)
       axes[i] = named_size(m, d->param, used);
     else
-      axes[i] = new_size(m, unique_name(m, v, i), 0, ONNX_SIZE_MAX);
+      axes[i] = open_size(m, unique_name(m, v, i));
   }
   map_set(m->b.arena, &m->axes, v, axes);
 }

@@ -157,22 +157,27 @@ static const node *const *use_elements(onnx_call *c, size_t input, const node *c
 }
 
 static const node *const *computed_elements(onnx_call *c, size_t input, int64_t min,
-                                            const node *most, size_t *n) {
-  const node *const *e = computed_tensor_elements(c->m, onnx_input(c, input), min, most, n);
+                                            const node *most, bool may_vary, size_t *n) {
+  value v = onnx_input(c, input);
+  const node *const *e = computed_tensor_elements(c->m, v, min, most, may_vary, n);
   return use_elements(c, input, e, *n);
 }
 
 const node *const *onnx_shape_elements(onnx_call *c, size_t input, size_t *n) {
-  return computed_elements(c, input, -ONNX_SIZE_MAX, ix_const(c->m->b.ir, ONNX_SIZE_MAX), n);
+  return computed_elements(c, input, -ONNX_SIZE_MAX, ix_const(c->m->b.ir, ONNX_SIZE_MAX), true, n);
 }
 
 const node *const *onnx_size_elements(onnx_call *c, size_t input, size_t *n) {
-  return computed_elements(c, input, 0, ix_const(c->m->b.ir, ONNX_SIZE_MAX), n);
+  return computed_elements(c, input, 0, ix_const(c->m->b.ir, ONNX_SIZE_MAX), true, n);
+}
+
+const node *const *onnx_target_elements(onnx_call *c, size_t input, size_t *n) {
+  return computed_elements(c, input, 0, ix_const(c->m->b.ir, ONNX_SIZE_MAX), false, n);
 }
 
 const node *onnx_bounded_size(onnx_call *c, size_t input, const node *most) {
   size_t n;
-  const node *const *e = computed_elements(c, input, 0, most, &n);
+  const node *const *e = computed_elements(c, input, 0, most, true, &n);
   if (n != 1)
     onnx_fail(c, TN_ERR_SHAPE, "input '%.200s' has %zu elements, expected 1",
               c->node->inputs.at[input], n);
@@ -234,7 +239,7 @@ const node *onnx_condition(onnx_call *c, size_t input) {
   size_t n;
   const node *one = ix_const(c->m->b.ir, 1);
   value v = bool_as_number(c, input);
-  const node *const *e = computed_tensor_elements(c->m, v, 0, one, &n);
+  const node *const *e = computed_tensor_elements(c->m, v, 0, one, true, &n);
   if (e && n == 1) return e[0];
   if (!build_depends_on_loop(&c->m->b, v.node)) refuse_late_bool(c, input);
   return NULL;

@@ -303,10 +303,16 @@ static const char *name_of_input(const import *m, const node *n) {
   return NULL;
 }
 
+static bool varies(const import *m, const char *input) {
+  for (size_t i = 0; i < m->n_varying; i++)
+    if (!strcmp(m->varying[i], input)) return true;
+  return false;
+}
+
 /** Lists the inputs below a value whose elements are unknown. Returns whether it depends on them
-    alone, so that a run may give it to another import. What differs from step to step of a loop, no
-    value of an input makes a constant. */
-static bool add_deciding_inputs(import *m, const node *n) {
+    alone, so that a run may give it to another import; `has_varying`: some of them vary. What
+    differs from step to step of a loop, no value of an input makes a constant. */
+static bool add_deciding_inputs(import *m, const node *n, bool *has_varying) {
   node_list order = topo_sort(m->b.arena, &n, 1, NULL, NULL);
   bool uses_data = build_depends_on_loop(&m->b, n), has_inputs = false;
   for (size_t i = 0; i < order.n; i++) {
@@ -317,6 +323,7 @@ static bool add_deciding_inputs(import *m, const node *n) {
                  (input && (m->is_body || !may_be_given(x)));
     if (input) vec_push(m->b.arena, &m->deciding, input);
     has_inputs |= input != NULL;
+    *has_varying |= input && varies(m, input);
   }
   m->uses_data |= uses_data;
   return has_inputs && !uses_data;
@@ -332,9 +339,9 @@ static void compute_elements(element_query *q, int64_t min, const node *most) {
 }
 
 /** The elements that are known before a run; with bounds, `min` and `most`, a run computes the
-   others, unless it can give the value to another import. */
+   others, unless it can give the value to another import, and that one does not vary. */
 static const node *const *query_elements(import *m, value v, bool as_constant, int64_t min,
-                                         const node *most, size_t *n) {
+                                         const node *most, bool may_vary, size_t *n) {
   element_query q = {.m = m, .v = v, .as_constant = as_constant, .may_be_computed = most != NULL};
   if (v.node->rank > 1 || !(as_constant || dtype_is_int((dtype)v.node->dtype))) return NULL;
   q.g = ir_new(ir_mem(m->b.ir), m->b.diag, false);
@@ -344,21 +351,22 @@ static const node *const *query_elements(import *m, value v, bool as_constant, i
   if (s != TN_OK) diag_rethrow(m->b.diag);
   *n = q.n;
   if (q.is_known) return q.elements;
-  bool is_given = add_deciding_inputs(m, v.node);
+  bool has_varying = false, is_given = add_deciding_inputs(m, v.node, &has_varying);
+  if (has_varying && may_vary) is_given = false;
   if (!most || is_given || !q.is_counted || build_depends_on_loop(&m->b, v.node)) return NULL;
   compute_elements(&q, min, most);
   return q.elements;
 }
 
 const node *const *shape_tensor_elements(import *m, value v, size_t *n) {
-  return query_elements(m, v, false, 0, NULL, n);
+  return query_elements(m, v, false, 0, NULL, false, n);
 }
 
 const node *const *computed_tensor_elements(import *m, value v, int64_t min, const node *most,
-                                            size_t *n) {
-  return query_elements(m, v, false, min, most, n);
+                                            bool may_vary, size_t *n) {
+  return query_elements(m, v, false, min, most, may_vary, n);
 }
 
 const node *const *constant_tensor_elements(import *m, value v, size_t *n) {
-  return query_elements(m, v, true, 0, NULL, n);
+  return query_elements(m, v, true, 0, NULL, false, n);
 }

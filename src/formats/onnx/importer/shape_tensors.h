@@ -10,10 +10,10 @@
 const node *const *shape_tensor_elements(import *m, value v, size_t *n);
 
 /** As shape_tensor_elements, but elements that depend on data become ITEMs, sizes that a run
-   computes, from `min` to `most`; NULL also if a run can give the value to another import, or a
-   loop computes it. */
+   computes, from `min` to `most`; so do, if `may_vary`, those that depend on inputs whose values
+   vary. NULL also if a run can give the value to another import, or a loop computes it. */
 const node *const *computed_tensor_elements(import *m, value v, int64_t min, const node *most,
-                                            size_t *n);
+                                            bool may_vary, size_t *n);
 
 /** The elements of a tensor of rank 0 or 1 as constants of its type; NULL if some are not constant.
  */

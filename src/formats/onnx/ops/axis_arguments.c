@@ -32,14 +32,26 @@ bool axes_argument(onnx_call *c, int64_t since, tn_axes *axes) {
   return true;
 }
 
-sizes shape_argument(onnx_call *c, size_t input) {
-  sizes s = {0};
-  const node *const *e = onnx_size_elements(c, input, &s.rank);
+/** The sizes that elements of an input are. */
+static sizes sizes_of_elements(onnx_call *c, const node *const *e, size_t n) {
+  sizes s = {.rank = n};
   if (s.rank > SIZES_MAX_RANK)
     onnx_fail(c, TN_ERR_UNSUPPORTED, "the shape has %zu dimensions; at most %d are supported",
               s.rank, SIZES_MAX_RANK);
   for (size_t i = 0; i < s.rank; i++) s.at[i] = e[i];
   return s;
+}
+
+sizes shape_argument(onnx_call *c, size_t input) {
+  size_t n;
+  const node *const *e = onnx_size_elements(c, input, &n);
+  return sizes_of_elements(c, e, n);
+}
+
+sizes target_shape_argument(onnx_call *c, size_t input) {
+  size_t n;
+  const node *const *e = onnx_target_elements(c, input, &n);
+  return sizes_of_elements(c, e, n);
 }
 
 void shape_argument_check_size(onnx_call *c, const sizes *s, size_t i) {

@@ -16,6 +16,9 @@ bool axes_argument(onnx_call *c, int64_t since, tn_axes *axes);
 /** Reads the elements of an input as sizes, which may be negative. */
 sizes shape_argument(onnx_call *c, size_t input);
 
+/** As shape_argument, where 0 and -1 say how to find a size (onnx_target_elements). */
+sizes target_shape_argument(onnx_call *c, size_t input);
+
 /** Raises if size i may be negative. */
 void shape_argument_check_size(onnx_call *c, const sizes *s, size_t i);
 

@@ -15,8 +15,9 @@ void onnx_OneHot(onnx_call *c) {
   builder *b = onnx_builder(c);
   value index = onnx_input(c, 0), values = onnx_input(c, 2);
   size_t n, rank = index.node->rank;
-  const node *const *depth = computed_tensor_elements(
-      c->m, build_cast(b, onnx_scalar_input(c, 1), DT_I64), 0, ix_const(b->ir, ONNX_SIZE_MAX), &n);
+  const node *const *depth =
+      computed_tensor_elements(c->m, build_cast(b, onnx_scalar_input(c, 1), DT_I64), 0,
+                               ix_const(b->ir, ONNX_SIZE_MAX), true, &n);
   if (!depth)
     onnx_fail(c, TN_ERR_UNSUPPORTED,
               "the depth is known only when the model runs; " ONNX_STATIC_HINT);

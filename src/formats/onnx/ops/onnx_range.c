@@ -90,7 +90,7 @@ static const node *count_by_run(onnx_call *c, const value in[]) {
   count = build_maximum(b, count, build_int(b, 0));
   count = build_cast(b, build_where(b, is_no_number, build_int(b, -1), count), DT_I64);
   const node *const *size =
-      computed_tensor_elements(c->m, count, 0, ix_const(b->ir, ONNX_SIZE_MAX), &n);
+      computed_tensor_elements(c->m, count, 0, ix_const(b->ir, ONNX_SIZE_MAX), true, &n);
   if (!size) fail_unknown_count(c);
   return size[0];
 }

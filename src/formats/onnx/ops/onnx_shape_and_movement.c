@@ -92,7 +92,7 @@ static void require_nonzero_size(onnx_call *c, size_t i, const node *size, const
 
 /** The shape of a Reshape, an attribute in version 1. */
 static sizes read_target_shape(onnx_call *c) {
-  if (c->version >= 5) return shape_argument(c, 1);
+  if (c->version >= 5) return target_shape_argument(c, 1);
   const onnx_ints *l = onnx_ints_attribute(c, "shape");
   sizes s = {.rank = l ? l->n : 0};
   if (s.rank > SIZES_MAX_RANK)
