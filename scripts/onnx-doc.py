@@ -204,7 +204,7 @@ does not change from step to step is computed before it. It can be where each st
 
 - How often it runs is known before it does. A Scan runs once for each entry of what it scans, which
   may be a size that varies. Of a Loop, the trip count is a constant, comes of shapes, as Shape and
-  Gather or Size give it, is an input, or is computed before the loop.
+  Gather or Size give it, is an input ("Values of inputs that decide"), or is computed before the loop.
 - A Loop that a condition ends is waited for after each step. With outputs that have an entry for each
   step it needs a trip count too, as its bound, for which there is memory: they have as many entries as
   steps ran. In the body of another loop it has no such outputs.
