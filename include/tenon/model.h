@@ -200,9 +200,13 @@ TN_API int64_t tn_model_length(const tn_model *model, const char *output);
 
 /** Returns why no size of a model's inputs can stay open: the first node that fits together for
    some sizes alone, and its reason. Each run's sizes are then compiled when a run first has them,
-   and eight sets of them are kept; if the reason says that sizes from 1 on stay open, those with a
-   0 alone. NULL: sizes can be open, or there are none. Lives as long as the model. Any thread. */
+   and eight sets of them are kept; where tn_model_open_from_one, those with a 0 alone. NULL: sizes
+   can be open, or there are none. Lives as long as the model. Any thread. */
 TN_API const char *tn_model_exact_sizes(const tn_model *model);
+
+/** Returns true if a model with tn_model_exact_sizes fits all sizes from 1 on, and its variants are
+   AUTO or STEADY: these sizes then stay open. Any thread. */
+TN_API bool tn_model_open_from_one(const tn_model *model);
 
 /** Sets *number to the number of a string of `bytes` bytes, for inputs of strings: ports with
     is_string take tensors of i64 with such numbers, and give them. Equal strings have the same one,

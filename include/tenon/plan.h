@@ -134,7 +134,8 @@ TN_API tn_status tn_binding_input(tn_binding *binding, const char *name, tn_shap
     by NULL, or the binding is freed. It may have any address, and may be an input's memory, as runs
     read all inputs before they write outputs. A run whose output needs more than `bytes` bytes is
     TN_ERR_SHAPE and writes nothing; where the run computes that output's size, it has written the
-    other outputs. */
+    other outputs. A run of an input's third deciding value, or a later one, may compute sizes that
+    earlier ones did not (tn_port.is_deciding). */
 TN_API tn_status tn_binding_output(tn_binding *binding, const char *name, tn_dtype dtype,
                                    void *data, size_t bytes);
 

@@ -120,6 +120,7 @@ static tn_status open_own(const tuned_store *s, int folder, int flags, int *fd, 
   if (!why) return TN_OK;
   close(*fd);
   *fd = -1;
+  if (stat.st_mode & (S_IWGRP | S_IWOTH)) why = "writable by other users; chmod go-w mends that";
   return fail(s, "is not used", why, d);
 }
 

@@ -885,7 +885,7 @@ static void shared_operands(test *t) {
   count_steps(t, x);
 }
 
-/** What several operands share is one kernel's code once. */
+/** Elements that several operands share are one kernel's code once. */
 static void shared_operands_count_once(void **state) {
   (void)state;
   assert_int_equal(run_body(shared_operands, NO_PRICES, 0), 1);

@@ -106,8 +106,7 @@ typedef struct tn_capabilities {
                           integer 2, by which they are marked for it; WAITs of programs without such
                           STOREs do nothing */
   bool f16_casts;      /**< casts between f16 and f32, scalars and vectors, are instructions; where
-                          dtypes      lacks f16 they stay in programs, in which f16 has bit patterns
-                          still */
+                          dtypes lacks f16 they stay in programs, which have its bit patterns */
 } tn_capabilities;
 
 /** A variable of a program, with inclusive bounds. */

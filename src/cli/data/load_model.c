@@ -110,3 +110,13 @@ tn_status load_model(command *c, const tn_model_desc *desc, const file_map *read
                         is_unnamed ? ": " : "", tn_message(c->context));
   return s;
 }
+
+const char *load_model_exact_text(command *c, const tn_model *m) {
+  const char *why = tn_model_exact_sizes(m);
+  if (!why) return NULL;
+  return arena_printf(&c->arena, "%s, because of %s",
+                      tn_model_open_from_one(m)
+                          ? "sizes stay open from 1 on, and are known exactly at a run with a 0"
+                          : "sizes are known exactly at each run",
+                      why);
+}

@@ -40,4 +40,8 @@ tn_status load_model(command *c, const tn_model_desc *desc, const file_map *read
 /** Hints at --size if the model was not loaded and that may help. */
 void load_model_advise(command *c, const tn_model_desc *desc);
 
+/** Tells, as a sentence without its stop, which sizes of a model are known exactly at each run, and
+    why; NULL: none. */
+const char *load_model_exact_text(command *c, const tn_model *m);
+
 #endif

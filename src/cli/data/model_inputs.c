@@ -628,11 +628,12 @@ static void check_declared(command *c, const tn_model_desc *desc, const known_in
 }
 
 /** True if the file declares an input with a known shape without its rank. */
-static bool lack_rank(const known_inputs *known, const port_list *ports) {
+static bool lack_rank(command *c, const tn_model_desc *desc, const known_inputs *known) {
+  port_list ports = declared_ports_list(c, desc, false);
   bool lacks = false;
   for (size_t i = 0; i < known->n; i++) {
-    size_t at = find_port(known->at[i].entry, ports);
-    lacks |= at != SIZE_MAX && ports->at[at].type.shape.rank < 0;
+    size_t at = find_port(known->at[i].entry, &ports);
+    lacks |= at != SIZE_MAX && ports.at[at].type.shape.rank < 0;
   }
   return lacks;
 }
@@ -656,7 +657,7 @@ static void advise(command *c, const tn_model_desc *desc, const tn_model *m) {
 
 /** Tells that a model's sizes cannot be open. */
 static void note_exact_sizes(command *c, const tn_model *m, const tn_model_desc *desc) {
-  if (tn_model_exact_sizes(m))
+  if (tn_model_exact_sizes(m) && !tn_model_open_from_one(m))
     command_print_note(
         c, "the sizes of the model are known exactly at each run; tenon inspect shows why%s",
         desc->variants == TN_VARIANTS_AUTO ? "" : "; --variants has no effect");
@@ -675,8 +676,7 @@ static tn_status load_for_sizes(command *c, tn_model_desc *desc, const known_inp
   known.n_sizes = sizes.n;
   tn_status s = tn_model_load(c->context, c->operand, &known, m);
   if (s == TN_ERR_ARGUMENT || s == TN_ERR_SHAPE) explain_sizes(c, desc, inputs, s);
-  port_list declared = declared_ports_list(c, desc, false);
-  if (s == TN_ERR_ARGUMENT && lack_rank(inputs, &declared)) return load_model(c, desc, NULL, m);
+  if (s == TN_ERR_ARGUMENT && lack_rank(c, desc, inputs)) return load_model(c, desc, NULL, m);
   if (s == TN_ERR_ARGUMENT) command_usage_error(c, "--input: %s", tn_message(c->context));
   advise(c, desc, *m);
   if (s == TN_OK)

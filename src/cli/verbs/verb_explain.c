@@ -139,9 +139,7 @@ static void print_steps(const explanation *e, const char *exact) {
   if (places) printf("%s written into larger arrays\n", text_count(&e->c->arena, places, "piece"));
   if (copies) printf("%s copied into larger arrays\n", text_count(&e->c->arena, copies, "piece"));
   for (size_t i = 0; i < e->graphs.lines.n; i++) puts(e->graphs.lines.at[i]);
-  if (exact)
-    printf("sizes are known exactly at each run, because of %s\n",
-           text_escape(&e->c->arena, exact));
+  if (exact) puts(text_escape(&e->c->arena, exact));
   for (size_t i = 0; i < e->plan.steps.n; i++) {
     str step = str_new(&e->c->arena);
     add_step(&step, e, i);
@@ -212,10 +210,11 @@ static int act(command *c) {
   profile_steps(&e.profile, b);
   e.graphs = graph_lines_find(c, b);
   add_line_about_loops(&e, m);
+  const char *exact = load_model_exact_text(c, m);
   if (o->output)
-    write_page(&e, model_inputs_sizes_text(c, &in, m), tn_model_exact_sizes(m));
+    write_page(&e, model_inputs_sizes_text(c, &in, m), exact);
   else
-    print_steps(&e, tn_model_exact_sizes(m));
+    print_steps(&e, exact);
   return EXIT_DONE;
 }
 

@@ -72,6 +72,8 @@ typedef struct inspection {
   VEC(size_bounds) varying; /* sizes of the inputs */
   VEC(fact) facts;
   const char *exact_reason;      /* why sizes cannot be open; NULL: they can */
+  const char *exact_text;        /* a sentence about that; NULL: the same */
+  bool is_open_from_one;         /* only sizes of 0 cannot */
   VEC(const char *) unsupported; /* operators */
   VEC(const char *) host_loops;
   VEC(problem) problems;
@@ -339,6 +341,8 @@ static void check_by_loading(inspection *x) {
     list_varying_sizes(x, m);
     list_facts(x, m);
     x->exact_reason = copy_text(&c->arena, tn_model_exact_sizes(m));
+    x->exact_text = load_model_exact_text(c, m);
+    x->is_open_from_one = tn_model_open_from_one(m);
     list_host_loops(x, m);
   }
   if (s == TN_OK && o->memory) measure_memory(x, m);
@@ -437,12 +441,11 @@ static void print_facts(inspection *x) {
         : is_late
             ? "one for each set of elements, which is compiled when a run first has it;\n"
               "           from an input's third value on, one for all that nodes can compute with"
+        : x->is_open_from_one ? "as where sizes are open; one for each set of sizes with a 0"
         : x->exact_reason
             ? "one for each set of sizes, which is compiled when a run first has it"
             : "one for the sizes of the first run, then others with those open that change");
-  if (x->exact_reason)
-    printf("           sizes are known exactly at each run, because of %s\n",
-           text_escape(a, x->exact_reason));
+  if (x->exact_text) printf("           %s\n", text_escape(a, x->exact_text));
 }
 
 static void print_opsets(inspection *x) {
@@ -642,6 +645,7 @@ static void print_json(inspection *x) {
   json_object_set_new(all, "host_loops", loops);
   if (x->has_memory) json_object_set_new(all, "memory", json_memory(x));
   json_object_set_new(all, "exact_sizes", text_json(a, x->exact_reason));
+  json_object_set_new(all, "open_from_one", json_boolean(x->is_open_from_one));
   text_json_print(a, all);
 }
 
@@ -702,7 +706,8 @@ const verb verb_inspect = {
         "tensors, elements, bytes, external (number of tensors in external files); nodes;\n"
         "operators (counts by name); facts (name, kind: size or elements, of: inputs or their\n"
         "axes); variants (one, sizes or values, by which they differ); exact_sizes (why no size\n"
-        "can be open: the node and its reason; null if they can); unsupported (lines of text);\n"
+        "can be open: the node and its reason; null if they can); open_from_one (true if those\n"
+        "from 1 on can then); unsupported (lines of text);\n"
         "problems (nodes, operator, domain, opset, version: of the operator's definition, newest:\n"
         "known one, reason, nearest: supported form; null if unknown); checked (all, or operators\n"
         "if files of external data are missing). With --memory also memory: inputs, outputs,\n"

@@ -288,6 +288,11 @@ const char *tn_model_string(const tn_model *m, int64_t number, size_t *bytes) {
 
 const char *tn_model_exact_sizes(const tn_model *m) { return m ? m->graph.exact_reason : NULL; }
 
+bool tn_model_open_from_one(const tn_model *m) {
+  bool may_vary = m && (m->variants == TN_VARIANTS_AUTO || m->variants == TN_VARIANTS_STEADY);
+  return may_vary && m->graph.exact_reason && m->graph.fits_open_from_one;
+}
+
 /* Models as operations. */
 
 static bool is_same_size(const node *port, const node *x) {

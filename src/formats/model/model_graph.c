@@ -598,10 +598,8 @@ static void forget_outputs(model_import *j) {
 static void keep_reason(model_import *j) {
   const tn_failure open = j->d->failure;
   diag_clear(j->d);
-  bool fits = !j->request->is_body && try_sizes(j, NULL).failure.status == TN_OK;
-  j->g->fits_open_from_one = fits;
-  j->g->exact_reason = arena_printf(j->g->arena, "%s%s", open.text,
-                                    fits ? "; they stay open where all are at least 1" : "");
+  j->g->fits_open_from_one = !j->request->is_body && try_sizes(j, NULL).failure.status == TN_OK;
+  j->g->exact_reason = arena_printf(j->g->arena, "%s", open.text);
 }
 
 /** Keeps the inputs alone where nodes depend on their values or sizes. */

@@ -84,7 +84,8 @@ static const c_conversion_intrinsic *find_intrinsic(const c_writer *w, c_value_t
                                                     c_value_type from) {
   for (size_t i = 0; i < w->d->conversion.n_intrinsics; i++) {
     const c_conversion_intrinsic *x = &w->d->conversion.intrinsics[i];
-    if (x->from == from.dtype && x->lanes == from.lanes && dtype_bytes(to.dtype) >= 4) return x;
+    bool is_step = dtype_is_int(x->to) && dtype_bytes(to.dtype) >= 4; /* those of f16 are whole */
+    if (x->from == from.dtype && x->lanes == from.lanes && is_step) return x;
   }
   return NULL;
 }

@@ -89,8 +89,9 @@ struct tn_binding {
   int64_t *sizes;       /* of all inputs and outputs, by the facts */
   int64_t *terms;       /* scratch to evaluate them */
   bool has_sizes;       /* these follow from the facts */
-  bool is_exact;        /* the plan is to be for the values of inputs alone */
-  diag diag;            /* of the call at hand */
+  bool wants_exact;     /* the plan is to be for the values of inputs alone */
+  tn_status misfit; /* the failure of a shared plan in this call, which another plan may not have */
+  diag diag;        /* of the call at hand */
   binding_failures failures;
   bool has_run; /* and the last run did not fail */
   bound_input *inputs;

@@ -7,6 +7,7 @@
    signals; and the context itself if assigns to its states are pending. */
 #include "tensor/plan/binding.h"
 
+#include "base/stop.h"
 #include "device/memory/buffer_resize.h"
 #include "device/memory/span.h"
 #include "tensor/eval/realize.h"
@@ -73,9 +74,21 @@ static tn_status size_outputs(tn_binding *b) {
   return TN_OK;
 }
 
-/** Adds the values that made a late plan to the message of a failure of its sizes. */
+/** Notes a failure of a shared plan that its work for the run's values has. */
+static void note_misfit(tn_binding *b, tn_status s) {
+  if (b->plan->is_shared && !stops_work(s)) b->misfit = s;
+}
+
+/** Notes a run that a shared plan fails as sizes do not fit. */
+static tn_status checked_run(tn_binding *b, tn_status s) {
+  if (s == TN_ERR_SHAPE || s == TN_ERR_UNSUPPORTED) note_misfit(b, s);
+  return s;
+}
+
+/** Adds the values that made a late plan to the message of a failure of its sizes, or kernels. */
 static tn_status explained(tn_binding *b, tn_status s) {
   if (s != TN_OK && b->late) plan_values_explain(b->late, b->plan, &b->diag);
+  note_misfit(b, s);
   return s;
 }
 
@@ -299,7 +312,7 @@ static tn_status run_in_turn(tn_binding *b) {
   for (size_t i = 0; i < p->n_states && s == TN_OK; i++) s = place_state(b, i);
   int64_t begin = binding_run_begins(b);
   if (s == TN_OK) {
-    s = execution_run(b->execution, &b->diag);
+    s = checked_run(b, execution_run(b->execution, &b->diag));
     tell_refusals(b);
   }
   if (s == TN_OK) binding_run_ended(b, begin);
@@ -373,29 +386,32 @@ static tn_status run_compiled(tn_binding *b) {
   return s;
 }
 
-/** Does what chooses a plan, again with one for the values of inputs alone if it fails with one for
-    several values, which may not fit them all. */
-static tn_status or_exactly(tn_binding *b, tn_status (*act)(tn_binding *b)) {
-  tn_status first = act(b);
-  bool may_fit = first == TN_ERR_SHAPE || first == TN_ERR_UNSUPPORTED;
-  if (!may_fit || !b->plan->serves_several) return first;
+/** Does what chooses a plan, again with one for the values of inputs alone where a shared one does
+    not fit them. After other failures than of sizes shared plans are not used any more. */
+static tn_status retry_exactly(tn_binding *b, tn_status (*act)(tn_binding *b)) {
+  char why[512];
+  b->misfit = TN_OK;
+  tn_status s = act(b), misfit = b->misfit;
+  if (misfit == TN_OK) return s;
+  snprintf(why, sizeof why, "%.500s", b->diag.text);
   diag_clear(&b->diag);
-  b->is_exact = true;
-  tn_status s = act(b);
-  b->is_exact = false;
-  if (s == TN_OK && first == TN_ERR_UNSUPPORTED) plan_values_refuse_several(b->late);
+  b->wants_exact = true;
+  s = act(b);
+  b->wants_exact = false;
+  if (s == TN_OK && misfit != TN_ERR_SHAPE) plan_values_refuse_shared(b->late, why);
   return s;
 }
 
 static tn_status compute(tn_binding *b) {
   tn_status s = find_sizes(b);
   if (s == TN_OK) s = size_outputs(b);
-  if (s == TN_OK) s = b->plan->is_interpreted ? binding_interpret(b) : run_compiled(b);
+  if (s == TN_OK)
+    s = b->plan->is_interpreted ? checked_run(b, binding_interpret(b)) : run_compiled(b);
   return s;
 }
 
 static tn_status place_and_run(tn_binding *b) {
-  tn_status s = or_exactly(b, compute);
+  tn_status s = retry_exactly(b, compute);
   if (s == TN_OK) s = copy_out_outputs(b);
   if (s == TN_OK) carry_outputs(b);
   return s;
@@ -406,7 +422,7 @@ static tn_status prepare(tn_binding *b) {
   return s == TN_OK && !b->plan->is_interpreted ? choose_variant(b) : s;
 }
 
-tn_status binding_prepare(tn_binding *b) { return or_exactly(b, prepare); }
+tn_status binding_prepare(tn_binding *b) { return retry_exactly(b, prepare); }
 
 /** Counts the elements of an output of the next run; 0 where the run computes its sizes. */
 static tn_status count_known_output(tn_binding *b, size_t i, uint64_t *count) {

@@ -68,7 +68,7 @@ static tn_status take_plan(tn_binding *b, tn_plan *p) {
 tn_status binding_choose_plan(tn_binding *b) {
   tn_plan *p;
   if (!b->late) return TN_OK;
-  tn_status s = plan_values_find(b->late, b->is_exact, read_value, b, &b->diag, &p);
+  tn_status s = plan_values_find(b->late, b->wants_exact, read_value, b, &b->diag, &p);
   if (s != TN_OK) return s;
   if (p != b->plan) return take_plan(b, p);
   plan_release(p); /* the binding has a reference */

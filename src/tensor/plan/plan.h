@@ -130,7 +130,7 @@ struct tn_plan {
   bool is_tunable;       /* the template is kept */
   bool is_interpreted;   /* runs compile nothing (binding_interpret.c) */
   int64_t first_variant; /* the number of the first */
-  bool serves_several;   /* made by a late plan, for several values or sizes, of which some may not
+  bool is_shared;        /* made by a late plan, for several values or sizes, of which some may not
                             fit */
   /* The parts that change, under locks of their own: */
   variant_table *variants;

@@ -46,7 +46,7 @@ struct plan_values {
   value_use *uses; /* likewise */
   plan_of_values at[MOST_EXACT_VARIANTS];
   size_t n;
-  bool is_exact; /* plans for several values cannot be compiled */
+  bool refuses_shared; /* kernels of shared plans could not be compiled */
   int64_t n_made;
   uint64_t n_uses;
 };
@@ -154,9 +154,11 @@ static void explain_failure(const tn_plan *p, const plan_value values[], diag *d
   if (m.n) diag_set(d, d->status, "%.1400s%s", d->text, m.text);
 }
 
-void plan_values_refuse_several(tn_plan *late) {
+void plan_values_refuse_shared(tn_plan *late, const char *why) {
+  context_log(late->context, TN_LOG_WARNING, "plan %s is compiled for each set of values: %s",
+              late->name, why);
   mutex_lock(&late->values->lock);
-  late->values->is_exact = true;
+  late->values->refuses_shared = true;
   mutex_unlock(&late->values->lock);
 }
 
@@ -175,8 +177,8 @@ static plan_of_values *find_in_table(tn_plan *p, const plan_value values[], bool
   plan_values *k = p->values;
   plan_of_values *found = NULL;
   for (size_t i = 0; i < k->n; i++) {
-    bool serves_several = k->at[i].plan->serves_several;
-    if (serves_several && (is_exact || found)) continue;
+    bool is_shared = k->at[i].plan->is_shared;
+    if (is_shared && (is_exact || found)) continue;
     if (has_values(p, &k->at[i], values)) found = &k->at[i];
   }
   return found;
@@ -217,18 +219,22 @@ static void keep_plan(tn_plan *p, tn_plan *made, plan_value values[], const plan
 
 /* Making. */
 
+static const char needs_given_values[] = "a plan waits for values that it was given";
+
 /** A plan being made for a run. */
-typedef struct making {
+typedef struct plan_import {
   tn_plan *late;
   plan_value *values; /* of the run, by input */
   plan_value *given;  /* those that the plan is made for */
   bool *varying;      /* by input: the value is left out of these */
+  bool *none;         /* by input: false */
   bool *deciding;     /* by input: the value is needed */
   plan_made_for of;
-  bool lacks_values; /* values are needed that were not read */
+  bool lacks_values;        /* values are needed that were not read */
+  char why_not_shared[512]; /* the failure of a shared plan; "": none */
   diag *d;
   tn_plan *made; /* NULL: none so far */
-} making;
+} plan_import;
 
 static bool has_data(const tn_plan *p, const plan_value *x, const plan_value *y, size_t i) {
   return x->data && y->data && x->count == y->count &&
@@ -236,7 +242,7 @@ static bool has_data(const tn_plan *p, const plan_value *x, const plan_value *y,
 }
 
 /** The number of values of an input that plans are for, and the run does not have. */
-static size_t count_other_values(const making *j, size_t i) {
+static size_t count_other_values(const plan_import *j, size_t i) {
   const plan_values *k = j->late->values;
   size_t n = 0;
   for (size_t a = 0; a < k->n; a++) {
@@ -249,7 +255,7 @@ static size_t count_other_values(const making *j, size_t i) {
 }
 
 /** Leaves out the values of inputs that have had others in several plans; false: there are none. */
-static bool choose_varying(making *j) {
+static bool choose_varying(plan_import *j) {
   plan_values *k = j->late->values;
   bool found = false;
   mutex_lock(&k->lock);
@@ -268,7 +274,7 @@ static bool choose_varying(making *j) {
 
 /** Has values given from now on that were left out: all, or those that are needed. False: there are
     none. */
-static bool fix_varying(making *j, bool all) {
+static bool fix_varying(plan_import *j, bool all) {
   plan_values *k = j->late->values;
   bool found = false;
   mutex_lock(&k->lock);
@@ -288,7 +294,7 @@ static tn_status check_ports(const tn_plan *p, const tn_plan *made, diag *d) {
 }
 
 /** Makes a plan for what `of` says; none if it needs more values. */
-static tn_status attempt(making *j) {
+static tn_status import_plan(plan_import *j) {
   tn_plan *p = j->late;
   plan_values *k = p->values;
   size_t n = p->ports.n_inputs;
@@ -309,53 +315,66 @@ static tn_status attempt(making *j) {
   return s;
 }
 
-static bool are_from_one(const making *j) {
+static bool are_from_one(const plan_import *j) {
   bool are = true;
   for (size_t i = 0; i < j->late->ports.n_inputs; i++)
     for (size_t k = 0; k < j->values[i].rank; k++) are &= j->values[i].size[k] > 0;
   return are;
 }
 
-/** Makes a plan that serves values besides those of the run, if there can be one. */
-static tn_status make_for_several(making *j) {
+/** Makes a plan that serves values besides those of the run, if there can be one; a failure is
+    kept, and is none of the run's. */
+static tn_status make_shared(plan_import *j) {
   plan_values *k = j->late->values;
   for (;;) {
     bool varies = choose_varying(j), from_one = k->late.fits_from_one && are_from_one(j);
     if (!varies && !from_one) return TN_OK;
     j->of = (plan_made_for){j->given, j->varying, k->late.of_sizes && !from_one, from_one};
-    tn_status s = attempt(j);
-    if (s == TN_OK && (j->made || (!fix_varying(j, false) && j->lacks_values))) return s;
-    if (s == TN_OK) continue;
-    if (stops_work(s)) return s;
-    diag_clear(j->d);
-    if (!fix_varying(j, true)) return TN_OK;
+    tn_status s = import_plan(j);
+    if (s != TN_OK && !stops_work(s)) {
+      snprintf(j->why_not_shared, sizeof j->why_not_shared, "%.500s", j->d->text);
+      diag_clear(j->d);
+      return TN_OK;
+    }
+    if (s != TN_OK || j->made) return s;
+    if (fix_varying(j, false)) continue;
+    return j->lacks_values ? s : diag_set(j->d, TN_ERR_INTERNAL, needs_given_values);
   }
 }
 
 /** Makes the plan for the values of the run; where nodes do not fit together for all sizes, for
     its sizes. */
-static tn_status make_for_run(making *j) {
+static tn_status make_for_run(plan_import *j) {
   plan_values *k = j->late->values;
-  memset(j->varying, 0, j->late->ports.n_inputs * sizeof *j->varying);
-  j->of = (plan_made_for){j->values, j->varying, k->late.of_sizes, false};
-  tn_status s = attempt(j);
+  j->of = (plan_made_for){j->values, j->none, k->late.of_sizes, false};
+  tn_status s = import_plan(j);
   if (s == TN_OK || j->of.of_sizes || stops_work(s)) return s;
   diag_clear(j->d);
   j->of.of_sizes = true;
-  return attempt(j);
+  return import_plan(j);
 }
 
-static tn_status make_plan(making *j, bool is_exact) {
+/** Makes no shared plan like the one again that could not be made, although one for the values of
+    the run can: values that were left out of it are given from now on, or else all sizes. */
+static void stop_sharing(plan_import *j) {
+  const tn_plan *p = j->late;
+  context_log(p->context, TN_LOG_WARNING, "plan %s cannot be made for values that vary: %s",
+              p->name, j->why_not_shared);
+  if (!fix_varying(j, true)) p->values->late.fits_from_one = false;
+}
+
+static tn_status make_plan(plan_import *j, bool is_exact) {
   bool may_vary = j->late->values->late.may_vary && !is_exact;
-  tn_status s = may_vary ? make_for_several(j) : TN_OK;
+  tn_status s = may_vary ? make_shared(j) : TN_OK;
   if (s != TN_OK || j->lacks_values) return s;
   if (j->made) {
-    j->made->serves_several = true;
+    j->made->is_shared = true;
     return s;
   }
   s = make_for_run(j);
   if (s == TN_OK && !j->made && !j->lacks_values)
-    s = diag_set(j->d, TN_ERR_INTERNAL, "a plan waits for values that it was given");
+    s = diag_set(j->d, TN_ERR_INTERNAL, needs_given_values);
+  if (j->made && *j->why_not_shared) stop_sharing(j);
   return s;
 }
 
@@ -364,17 +383,18 @@ static tn_status make_and_keep(tn_plan *p, plan_value **values, bool is_exact, d
                                tn_plan **out) {
   const mem *m = &p->context->mem;
   size_t n = p->ports.n_inputs + 1;
-  making j = {.late = p,
-              .values = *values,
-              .given = mem_calloc(m, n, sizeof *j.given),
-              .varying = mem_calloc(m, n, sizeof *j.varying),
-              .deciding = mem_calloc(m, n, sizeof *j.deciding),
-              .d = d};
-  bool has_memory = j.given && j.varying && j.deciding;
+  plan_import j = {.late = p,
+                   .values = *values,
+                   .given = mem_calloc(m, n, sizeof *j.given),
+                   .varying = mem_calloc(m, n, sizeof *j.varying),
+                   .none = mem_calloc(m, n, sizeof *j.none),
+                   .deciding = mem_calloc(m, n, sizeof *j.deciding),
+                   .d = d};
+  bool has_memory = j.given && j.varying && j.none && j.deciding;
   tn_status s = has_memory ? make_plan(&j, is_exact) : diag_set(d, TN_ERR_MEMORY, "out of memory");
   if (s != TN_OK) explain_failure(p, *values, d);
   for (size_t i = 0; i < p->ports.n_inputs && j.made; i++)
-    if (j.varying[i]) free_data(p, *values, i);
+    if (j.of.varying[i]) free_data(p, *values, i);
   if (j.made) {
     keep_plan(p, j.made, *values, &j.of);
     *values = NULL;
@@ -382,6 +402,7 @@ static tn_status make_and_keep(tn_plan *p, plan_value **values, bool is_exact, d
   *out = j.made;
   mem_free(m, j.given, n * sizeof *j.given);
   mem_free(m, j.varying, n * sizeof *j.varying);
+  mem_free(m, j.none, n * sizeof *j.none);
   mem_free(m, j.deciding, n * sizeof *j.deciding);
   return s;
 }
@@ -401,9 +422,9 @@ static tn_status find_or_make(tn_plan *p, plan_value **values, bool is_exact, di
   return s;
 }
 
-static bool refuses_several(tn_plan *p) {
+static bool refuses_shared(tn_plan *p) {
   mutex_lock(&p->values->lock);
-  bool refuses = p->values->is_exact;
+  bool refuses = p->values->refuses_shared;
   mutex_unlock(&p->values->lock);
   return refuses;
 }
@@ -414,7 +435,7 @@ tn_status plan_values_find(tn_plan *p, bool is_exact, plan_value_reader read, vo
   *out = NULL;
   tn_status s = values ? TN_OK : diag_set(d, TN_ERR_MEMORY, "out of memory");
   for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++) s = read(user, i, true, &values[i]);
-  is_exact |= refuses_several(p);
+  is_exact |= refuses_shared(p);
   while (s == TN_OK && !*out) {
     s = read_deciding(p, read, user, d, values);
     if (s == TN_OK) s = find_or_make(p, &values, is_exact, d, out);

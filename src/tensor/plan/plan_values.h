@@ -21,8 +21,9 @@ typedef tn_status (*plan_value_reader)(void *user, size_t input, bool sizes_alon
 tn_status plan_values_find(tn_plan *p, bool is_exact, plan_value_reader read, void *user, diag *d,
                            tn_plan **out);
 
-/** Uses no plan any more that serves several values. */
-void plan_values_refuse_several(tn_plan *late);
+/** Makes and uses shared plans no more: one failed, as `why` says, where the plan for the values of
+    its run did not. */
+void plan_values_refuse_shared(tn_plan *late, const char *why);
 
 /** Adds the values that a plan was made for to the message of a failure of its run. */
 void plan_values_explain(tn_plan *late, const tn_plan *made, diag *d);

@@ -92,6 +92,7 @@ class Library(Tenon):
         self.declare("model_port", [p, ctypes.c_int, size, p])
         self.declare("model_length", [p, text], ctypes.c_int64)
         self.declare("model_exact_sizes", [p], text)
+        self.declare("model_open_from_one", [p], ctypes.c_bool)
         self.declare("model_string_number", [p, text, size, p])
         self.declare("model_string", [p, ctypes.c_int64, p], p)
         self.declare("binding_input", [p, text, Shape, ctypes.c_int, p, size])
@@ -180,6 +181,10 @@ class Model:
     def length(self, output):
         """Returns tn_model_length."""
         return self.lib.tn_model_length(self.handle, output.encode())
+
+    def open_from_one(self):
+        """Returns tn_model_open_from_one."""
+        return self.lib.tn_model_open_from_one(self.handle)
 
     def exact_sizes(self):
         """Returns tn_model_exact_sizes as text; None: sizes can be open."""

@@ -5,6 +5,8 @@ of repeats. Each run has the results of a model that states the values; plans ar
     test_values.py BUILD
 """
 
+import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -24,6 +26,7 @@ from tenon import OUTPUT, Library, Refused
 
 F32, I64 = TensorProto.FLOAT, TensorProto.INT64
 KEPT = 8
+HEAD = '<ir_version: 8, opset_import: ["": 18]> g'
 
 
 def model(nodes, inputs, outputs, opset=18):
@@ -276,7 +279,7 @@ class Tests:
     def compare(self, label, source, runs, variants=None, kind=0):
         """Compares runs of a model in ONNX's text with ONNX Runtime, compiled and interpreted; those
         that this refuses are refused. `variants`: how many the compiled ones have."""
-        m = parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> g {source}').SerializeToString()
+        m = parser.parse_model(f"{HEAD} {source}").SerializeToString()
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         session = onnxruntime.InferenceSession(m, options)
@@ -345,6 +348,48 @@ class Tests:
         self.compare("values that keep plans", "(float[6, 4] x, int64[1] k) => (float[6, m] y, int64[6, m] i) "
                      "{ y, i = TopK(x, k) }", one("k", [1], [2], [3], [4]), 4, kind=2)
 
+    def refused_request(self):
+        """A run that no plan fits leaves values that vary in one plan."""
+        made = parser.parse_model(f"{HEAD} (float[6, 4] x, int64[1] k, int64[1] axes) => (float[a, b] y) "
+                                  "{ t, i = TopK<axis = 0>(x, k)  y = ReduceSum<keepdims = 1>(t, axes) }")
+        loaded = self.library.load(made.SerializeToString())
+        binding, x, seen = loaded.bind(), self.rng.standard_normal((6, 4)).astype(np.float32), {}
+        for k, axis in ((1, 0), (2, 0), (3, 0), (4, 7), (5, 0), (4, 0)):
+            given = {"x": x, "k": shapes(k), "axes": shapes(axis)}
+            if axis == 7:
+                self.refused("an axis that is not there", "ERR_SHAPE", ["axis"], lambda: binding.run(given))
+                continue
+            y, expected = binding.run(given)["y"], np.sort(x, 0)[::-1][:k].sum(0, keepdims=True)
+            self.check(f"the {k} first, summed", np.allclose(y, expected, atol=1e-5), f"{y}, {expected}")
+            seen[k] = self.variant(binding)
+        self.check("one plan after a refused request", seen[3] == seen[4] == seen[5], f"{seen}")
+        binding.free()
+        loaded.free()
+
+    def kernels_of_single_values(self):
+        """Without a compiler, a third value runs with the kernels that were compiled for it alone."""
+        code = ("import sys; sys.path.insert(0, sys.argv[1])\nimport numpy as np\nfrom tenon import Library\n"
+                "loaded = Library(sys.argv[2]).load(open(sys.argv[3], 'rb').read()); binding = loaded.bind()\n"
+                "x = np.arange(24, dtype=np.float32).reshape(6, 4)\n"
+                "for k in map(int, sys.argv[4:]):\n"
+                "    y = binding.run({'x': x, 'k': np.array([k])})['y']\n"
+                "    assert np.array_equal(y, x[::-1][:k] * 2), y\n")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "m.onnx")
+            path.write_bytes(parser.parse_model(
+                f"{HEAD} (float[6, 4] x, int64[1] k) => (float[a, b] y) "
+                "{ t, i = TopK<axis = 0>(x, k)  y = Add(t, t) }").SerializeToString())
+
+            def run(values, **environment):
+                return subprocess.run([sys.executable, "-c", code, Path(__file__).parent, sys.argv[1], path, *values],
+                                      env={**os.environ, "TENON_CACHE": f"{folder}/cache", **environment},
+                                      capture_output=True, text=True)
+            alone = [run([k], TENON_PAIR="c/cc") for k in "123"]
+            self.check("values alone", not any(r.returncode for r in alone), f"{[r.stderr for r in alone]}")
+            none = {"PATH": "/nowhere", "TENON_PAIR": "c/cc"}
+            all_of_them = run("123", **none)
+            self.check("all of them, without a compiler", all_of_them.returncode == 0, all_of_them.stderr)
+
     def varying_beside_others(self):
         """One of two inputs varies; a value is for a node that computes with it and one that cannot."""
         x = self.rng.standard_normal((6, 4)).astype(np.float32)
@@ -374,6 +419,8 @@ def main():
     t = Tests(sys.argv[1])
     t.varying()
     t.varying_beside_others()
+    t.refused_request()
+    t.kernels_of_single_values()
     t.changing()
     t.refusals()
     t.learnt()

@@ -366,8 +366,8 @@ const node *onnx_loop_range(onnx_call *c, const node *trip_count);
 const node *const *onnx_shape_elements(onnx_call *c, size_t input, size_t *n);
 /** As onnx_shape_elements; runs also refuse negative ones. */
 const node *const *onnx_size_elements(onnx_call *c, size_t input, size_t *n);
-/** As onnx_size_elements, of a shape in which 0 and -1 are no sizes: what a run may give to another
-    import is given to it, though it may vary. */
+/** As onnx_size_elements, of a shape in which 0 and -1 are no sizes: elements of inputs have to be
+    constants, also of inputs that vary. */
 const node *const *onnx_target_elements(onnx_call *c, size_t input, size_t *n);
 /** The one element of an input, from 0 to `most`. */
 const node *onnx_bounded_size(onnx_call *c, size_t input, const node *most);

@@ -310,8 +310,8 @@ static bool varies(const import *m, const char *input) {
 }
 
 /** Lists the inputs below a value whose elements are unknown. Returns whether it depends on them
-    alone, so that a run may give it to another import; `has_varying`: some of them vary. What
-    differs from step to step of a loop, no value of an input makes a constant. */
+    alone, so that a run may give it to another import; `has_varying`: some of them vary. No
+    value of an input makes a constant of an element that differs from step to step of a loop. */
 static bool add_deciding_inputs(import *m, const node *n, bool *has_varying) {
   node_list order = topo_sort(m->b.arena, &n, 1, NULL, NULL);
   bool uses_data = build_depends_on_loop(&m->b, n), has_inputs = false;
