@@ -149,6 +149,13 @@ CASES = {
     "TopK of another axis's count": COUNT + [
         node("Compress", ["x", "above"], ["kept"], axis=0), node("Shape", ["kept"], ["n"]),
         scalar("n24", 24), node("Range", ["s0", "n24", "s1"], ["e"]), node("TopK", ["e", "n"], ["y", "at"])],
+    "Slice backwards beyond a selection of eight": [
+        constant("eight", *range(8)), node("Gather", ["x", "eight"], ["part"]), node("Relu", ["part"], ["some"]),
+        node("NonZero", ["some"], ["at"]), constant("flat", -1), node("Reshape", ["at", "flat"], ["kept"]),
+        constant("far", -100), constant("near", -9), constant("from", 0),
+        node("Slice", ["kept", "flat", "far", "from", "flat"], ["a"]),
+        node("Slice", ["kept", "flat", "near", "from", "flat"], ["b"]),
+        node("Concat", ["a", "b"], ["both"], axis=0), node("Cast", ["both"], ["y"], to=F32)],
     "Loop of a count": COUNT + [node("Cast", ["count"], ["f"], to=F32),
                                 scalar("yes", True, np.bool_), node("Loop", ["k", "yes", "f"], ["y"], body=helper.make_graph(
                                     [node("Add", ["v", "f"], ["w"]), node("Identity", ["c"], ["d"])],

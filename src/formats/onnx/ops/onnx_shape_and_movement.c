@@ -260,13 +260,15 @@ static const node *clamp_start(onnx_call *c, const node *n, const node *size, in
   return is_plain ? n : clamp_bound(c, n, size, step, 0);
 }
 
-/** Clamps a stop; NULL: to the end. */
+/** Clamps a stop; NULL: to the end. One that is before the axis whatever its size would be a
+   constant -1, which build_slice counts from the end. */
 static const node *clamp_stop(onnx_call *c, const node *n, const node *size, int64_t step) {
   int64_t far = far_bound(size);
   n = clamp_constant(c, n, far);
   if (node_is_bits(n, (uint64_t)(step > 0 ? far : -far))) return NULL;
-  return node_is_const(n) && node_is_const(size) ? n
-                                                 : clamp_bound(c, n, size, step, step < 0 ? -1 : 0);
+  if (node_is_const(n) && node_is_const(size)) return n;
+  const node *stop = clamp_bound(c, n, size, step, step < 0 ? -1 : 0);
+  return node_is_const(stop) && node_int(stop) < 0 ? NULL : stop;
 }
 
 /** Clamps a step to the size of the axis: a longer one selects one element, as that does. */
