@@ -175,7 +175,11 @@ name, as are nodes that have graphs, calls of the model's functions, and gradien
 ## Indices out of range
 
 An index of Gather, GatherElements or GatherND that is out of range reads 0, where ONNX Runtime fails:
-kernels cannot fail.
+kernels cannot fail. An update of ScatterND or ScatterElements that is out of range has no effect, into an empty
+tensor too.
+
+The end of a Slice is clamped as the standard says with steps below 0 too: INT64_MAX leaves nothing there, where
+ONNX Runtime takes all. A mean of nothing is NaN (0 there), and a OneHot of depth 0 is empty (refused there).
 
 MaxUnpool takes an element's place for one in the image of the element's own batch entry and channel,
 as MaxPool gives it.

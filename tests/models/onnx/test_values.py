@@ -354,15 +354,15 @@ class Tests:
                                   "{ t, i = TopK<axis = 0>(x, k)  y = ReduceSum<keepdims = 1>(t, axes) }")
         loaded = self.library.load(made.SerializeToString())
         binding, x, seen = loaded.bind(), self.rng.standard_normal((6, 4)).astype(np.float32), {}
-        for k, axis in ((1, 0), (2, 0), (3, 0), (4, 7), (5, 0), (4, 0)):
+        for k, axis in ((1, 0), (2, 0), (3, 0), (4, 7), (5, 1), (4, 1)):
             given = {"x": x, "k": shapes(k), "axes": shapes(axis)}
             if axis == 7:
                 self.refused("an axis that is not there", "ERR_SHAPE", ["axis"], lambda: binding.run(given))
                 continue
-            y, expected = binding.run(given)["y"], np.sort(x, 0)[::-1][:k].sum(0, keepdims=True)
+            y, expected = binding.run(given)["y"], np.sort(x, 0)[::-1][:k].sum(axis, keepdims=True)
             self.check(f"the {k} first, summed", np.allclose(y, expected, atol=1e-5), f"{y}, {expected}")
             seen[k] = self.variant(binding)
-        self.check("one plan after a refused request", seen[3] == seen[4] == seen[5], f"{seen}")
+        self.check("one plan after a refused request", seen[4] == seen[5] != seen[3], f"{seen}")
         binding.free()
         loaded.free()
 
