@@ -31,7 +31,7 @@ static const node *innermost_loop(const node *end, const node *columns) {
   return end;
 }
 
-/** The nodes that an innermost loop's body consists of, if it only stores rows; else none. */
+/** True if all that an innermost loop's body does along `columns` is to store rows. */
 static bool scatters_rows(ir *g, const node *innermost, const node *columns) {
   node_list body = topo_sort(ir_arena(g), innermost->src + 1, innermost->n_src - 1, NULL, NULL);
   size_t effects = 0;

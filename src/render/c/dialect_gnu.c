@@ -95,12 +95,13 @@ static const c_intrinsic intrinsics[] = {
         "long long __attribute__((vector_size(16)))){(long long)($a), 0})"                   \
   }
 
+/* Between f16, as bit patterns, and f32; 4 lanes of f16 are the lower half of a register. */
 #define F16(lanes, feature, widened, narrowed)                                       \
   {DT_F16, DT_F32, lanes, "defined " feature, "($t)" widened}, {                     \
     DT_F32, DT_F16, lanes, "defined " feature, "($t)" narrowed /* to nearest even */ \
   }
 #define PATTERNS "(short __attribute__((vector_size(16))))"
-#define QUARTET  "(long long __attribute__((vector_size(16))))"
+#define LONGS    "(long long __attribute__((vector_size(16))))"
 #define FLOATS4  "(float __attribute__((vector_size(16))))"
 
 static const c_conversion_intrinsic conversions[] = {
@@ -112,8 +113,8 @@ static const c_conversion_intrinsic conversions[] = {
         "__builtin_ia32_vcvtps2ph512_mask($a, 0, (short __attribute__((vector_size(32)))){0}, -1)"),
     F16(8, "__F16C__", "__builtin_ia32_vcvtph2ps256(" PATTERNS "($a))",
         "__builtin_ia32_vcvtps2ph256($a, 0)"),
-    F16(4, "__F16C__", "__builtin_ia32_vcvtph2ps(" PATTERNS "(" QUARTET "{(long long)($a), 0}))",
-        "(" QUARTET "__builtin_ia32_vcvtps2ph($a, 0))[0]"),
+    F16(4, "__F16C__", "__builtin_ia32_vcvtph2ps(" PATTERNS "(" LONGS "{(long long)($a), 0}))",
+        "(" LONGS "__builtin_ia32_vcvtps2ph($a, 0))[0]"),
 };
 
 /* Products of groups of small elements: of one element each for scalars and other vectors, and by

@@ -21,7 +21,7 @@ static const node *reshape_checked(builder *b, const node *x, sizes s, size_t wi
   if (!any || !s.rank) return NULL;
   size_t at = wild < s.rank ? wild : 0;
   while (wild == s.rank && at + 1 < s.rank && node_is_const(s.at[at])) at++;
-  for (size_t i = 0; i < s.rank; i++)
+  for (size_t i = 0; i < s.rank && !s.at[at]; i++)
     if (i != at) rest = ix_mul(g, rest, s.at[i]);
   if (!s.at[at]) s.at[at] = ix_floordiv(g, whole, ix_max(g, rest, ix_const(g, 1)));
   s.at[at] = size_if_fits(b, s.at[at], &s, x);
