@@ -75,8 +75,8 @@ static void add_head(str *s, const profile *p, const graph_lines *graphs, const 
     str_add(s, ".");
   }
   if (exact) {
-    str_add(s, " S");
-    html_escape(s, exact + 1); /* "sizes …" */
+    str_add(s, " Exact sizes: ");
+    html_escape(s, exact);
     str_add(s, ".");
   }
   str_add(s, "</p>\n");
