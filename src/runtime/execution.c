@@ -195,12 +195,17 @@ static bool is_awaited(const execution *e, const command_section *section) {
          e->readers.end;
 }
 
-/** Waits until all sections that were submitted are done. Those that fail set their values of
-    `done` as failed, and consecutive values fail alike: a value that succeeds separates them from
-    the next run. */
+/** Waits until all sections that were submitted are done, after a failure too. Those that fail set
+    their values of `done` as failed, and consecutive values fail alike: a value that succeeds
+    separates them from the next run. */
 static tn_status await_sections(execution *e, tn_status s, diag *d) {
+  diag unread;
   if (s == TN_OK) s = signal_wait(e->done, e->runs, -1, d);
-  if (s != TN_OK) signal_set(e->done, ++e->runs);
+  if (s == TN_OK) return s;
+  diag_clear(&unread);
+  if (execution_is_handed_over(e))
+    signal_wait(queue_timeline(e->queue), queue_last_number(e->queue), -1, &unread);
+  signal_set(e->done, ++e->runs);
   return s;
 }
 
@@ -269,26 +274,35 @@ typedef struct use_waits {
   bool lacks_memory;
 } use_waits;
 
-static void add_wait(void *user, tn_signal *timeline, uint64_t value) {
+static void add_wait(void *user, tn_signal *timeline, uint64_t value, bool ends) {
   use_waits *w = user;
   if (!w->list) w->list = command_list_open(executable_first_device(w->e->p));
-  if (w->list) command_list_wait(w->list, timeline, value);
+  if (w->list) (ends ? command_list_wait_end : command_list_wait)(w->list, timeline, value);
   w->lacks_memory |= !w->list;
 }
 
-static void add_waits_of_buffer(void *user, tn_buffer *b) {
+static void add_waits_of_buffer(void *user, tn_buffer *b, contents_use use) {
   const use_waits *w = user;
-  buffer_for_waits(b, queue_timeline(w->e->queue), add_wait, user);
+  buffer_for_waits(b, queue_timeline(w->e->queue), use.reads, add_wait, user);
 }
 
-static void note_use_of_buffer(void *user, tn_buffer *b) {
+static void note_use_of_buffer(void *user, tn_buffer *b, contents_use use) {
   const execution *e = user;
-  buffer_note_use(b, queue_timeline(e->queue), queue_last_number(e->queue));
+  point_use of = !use.writes ? POINT_READS : use.reads ? POINT_WRITES_PART : POINT_WRITES;
+  buffer_note_use(b, queue_timeline(e->queue), queue_last_number(e->queue), of);
 }
 
-static void note_told_failure(void *user, tn_buffer *b) {
+static void note_told_failure(void *user, tn_buffer *b, contents_use use) {
   const execution *e = user;
-  buffer_note_told(b, queue_timeline(e->queue));
+  if (use.writes) buffer_note_told(b, queue_timeline(e->queue));
+}
+
+/** Notes the uses of what was submitted. The failure of a run that its caller is told does not fail
+    those who read what it wrote. */
+static void note_uses(execution *e, bool is_told) {
+  if (!execution_is_handed_over(e) || !e->n_sections_submitted) return;
+  execution_for_buffers(e, note_use_of_buffer, e);
+  if (is_told) execution_for_buffers(e, note_told_failure, e);
 }
 
 /** Submits a list, unless it is empty, and releases it; its end raises `done`. */
@@ -544,7 +558,7 @@ tn_status execution_start(execution *e, diag *d) {
   if (e->queues) s = execution_queues_await_buffers(e, d);
   if (execution_is_handed_over(e)) s = await_other_uses(e, d);
   if (s == TN_OK) s = run_sections(e, d);
-  if (execution_is_handed_over(e)) execution_for_buffers(e, note_use_of_buffer, e);
+  note_uses(e, s != TN_OK);
   run_profile_end(&e->profile, e->values.vars, s == TN_OK);
   step_reuse_end(e, s == TN_OK);
   return s;
@@ -552,10 +566,10 @@ tn_status execution_start(execution *e, diag *d) {
 
 tn_status execution_run(execution *e, diag *d) {
   tn_status s = execution_start(e, d);
-  if (s == TN_OK && execution_is_handed_over(e)) s = await_sections(e, s, d);
+  if (execution_is_handed_over(e)) s = await_sections(e, s, d);
   if (s == TN_OK) return s;
   step_reuse_forget(&e->reuse);
-  if (execution_is_handed_over(e)) execution_for_buffers(e, note_told_failure, e);
+  note_uses(e, true);
   return s;
 }
 

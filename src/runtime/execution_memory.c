@@ -385,10 +385,15 @@ tn_status execution_place_buffers(struct execution *e, size_t segment, diag *d) 
 
 /* Uses. */
 
-void execution_for_buffers(struct execution *e, void (*visit)(void *user, tn_buffer *b),
-                           void *user) {
+static contents_use use_of(const executable_buffer *b) {
+  bool is_input = b->role == BUFFER_ROLE_INPUT;
+  return (contents_use){is_input, is_input ? b->is_written : b->role == BUFFER_ROLE_OUTPUT};
+}
+
+void execution_for_buffers(struct execution *e,
+                           void (*visit)(void *user, tn_buffer *b, contents_use use), void *user) {
   for (size_t i = 0; i < e->p->n_buffers; i++)
-    if (e->memory.buffers[i]) visit(user, e->memory.buffers[i]);
+    if (e->memory.buffers[i]) visit(user, e->memory.buffers[i], use_of(&e->p->buffers[i]));
   for (size_t i = 0; i < count_scratch(e); i++)
-    if (*e->memory.scratch[i].at) visit(user, *e->memory.scratch[i].at);
+    if (*e->memory.scratch[i].at) visit(user, *e->memory.scratch[i].at, (contents_use){0});
 }

@@ -10,11 +10,11 @@
 void execution_memory_open(struct execution *e);
 void execution_memory_close(struct execution *e);
 
-/** True for inputs and outputs, whose memory the caller may bind. */
 /** Gives each buffer that lives between two steps a slot of its own, in memory of the execution's
     own. Raises. */
 void execution_keep_results(struct execution *e);
 
+/** True for inputs and outputs, whose memory the caller may bind. */
 bool execution_is_bindable(const struct execution *e, size_t buffer);
 
 /** Evaluates all sizes. TN_ERR_ARGUMENT if a variable has no value. */
@@ -48,8 +48,13 @@ bool execution_is_placed(const struct execution *e);
 /** Forgets where scratch memory was. */
 void execution_forget_scratch(struct execution *e);
 
+/** How a run uses a buffer's contents, from before it and after it; neither: scratch memory. */
+typedef struct contents_use {
+  bool reads, writes;
+} contents_use;
+
 /** Calls `visit` for each buffer that runs use: bound ones, allocated ones, and scratch memory. */
-void execution_for_buffers(struct execution *e, void (*visit)(void *user, tn_buffer *b),
-                           void *user);
+void execution_for_buffers(struct execution *e,
+                           void (*visit)(void *user, tn_buffer *b, contents_use use), void *user);
 
 #endif

@@ -89,10 +89,12 @@ void execution_queues_record(struct execution *e, command_section *section,
 
 /* Running. */
 
-static void wait_for_buffer(void *user, tn_buffer *b) {
+/** The failure of what wrote a buffer before matters where the run reads it. */
+static void wait_for_buffer(void *user, tn_buffer *b, contents_use use) {
   tn_span span;
-  diag *d = user;
-  if (d->status == TN_OK) buffer_span(b, &span, d);
+  diag *d = user, unread;
+  diag_clear(&unread);
+  if (d->status == TN_OK) buffer_span(b, &span, use.reads ? d : &unread);
 }
 
 tn_status execution_queues_await_buffers(struct execution *e, diag *d) {

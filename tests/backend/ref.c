@@ -52,6 +52,7 @@ static atomic_bool ref_is_lost[DEVICES];
 static atomic_bool ref_delays = true;
 static atomic_bool ref_is_paused;                 /* no stream begins a work */
 static atomic_size_t ref_works;                   /* that streams have begun */
+static atomic_int ref_refuses;                    /* the status of hand-overs; 0: none fails */
 static atomic_bool ref_fails_make, ref_fails_set; /* of graphs */
 static atomic_int ref_fails_run;                  /* the status of runs of graphs; 0: none fails */
 static atomic_bool ref_loses_run;        /* the device is lost before the first work of a graph */
@@ -667,6 +668,8 @@ static tn_status ref_enqueue(void *stream, const tn_work works[], size_t n, tn_f
   ref_stream *q = stream;
   if (atomic_load(&ref_is_lost[q->device->index]))
     return tn_fail(f, TN_ERR_DEVICE, "device REF:%d was lost", (int)q->device->index);
+  int refused = atomic_load(&ref_refuses);
+  if (refused) return tn_fail(f, (tn_status)refused, "REF takes no works");
   for (size_t k = 0; k < n; k++) {
     if (works[k].kind == TN_WORK_EXEC && q->kind == TN_QUEUE_COPY)
       return tn_fail(f, TN_ERR_INTERNAL, "a program in a copy stream");

@@ -155,6 +155,113 @@ static void reading_tells_the_loss(void **state) {
   atomic_store(&ref_is_lost[0], false);
 }
 
+/** A value that was computed of one that could not be computed is a failure too, on the same queue;
+    one that only the failed run read is not. */
+static void failures_go_on_to_readers(void **state) {
+  (void)state;
+  float got[N];
+  tn_context *c = open_ref();
+  tn_tensor *x = ramp(c);
+  check_ok(c, tn_realize(c, &x, 1));
+  check_affine(c, realise_affine(c, x), 1);
+  atomic_store(&ref_refuses, TN_ERR_MEMORY);
+  tn_tensor *y = realise_affine(c, x);
+  atomic_store(&ref_refuses, 0);
+  tn_tensor *z = realise_affine(c, y), *other = realise_affine(c, x);
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(tn_read(z, TN_F32, got, sizeof got), TN_ERR_MEMORY);
+    check_text(tn_message(c), "REF takes no works");
+    assert_int_equal(tn_read(y, TN_F32, got, sizeof got), TN_ERR_MEMORY);
+  }
+  check_affine(c, other, 1);
+  check_affine(c, x, 0);
+  assert_int_equal(tn_read(tn_neg(y), TN_F32, got, sizeof got), TN_ERR_MEMORY);
+  tn_close(c);
+}
+
+/** Doubles an array, unless *user says that this fails. */
+static tn_status run_custom(void *user, tn_call *call) {
+  const tn_array in = tn_call_in(call, 0), out = tn_call_out(call, 0);
+  const atomic_bool *fails = user;
+  if (atomic_load(fails)) {
+    tn_call_fail(call, "it does not work");
+    return TN_ERR_IO;
+  }
+  for (int i = 0; i < N; i++) ((float *)out.data)[i] = 2 * ((const float *)in.data)[i];
+  return TN_OK;
+}
+
+static tn_tensor *doubled(tn_context *c, tn_tensor *x, atomic_bool *fails) {
+  tn_custom_desc desc = TN_CUSTOM_DESC_INIT;
+  const tn_type type = {TN_F32, tn_shape(N)};
+  tn_tensor *y;
+  desc.run = run_custom;
+  desc.user = fails;
+  tn_custom(c, &desc, &x, 1, &type, &y, 1);
+  return y;
+}
+
+/** A failed run spoils what it wrote, not what it read. */
+static void failed_runs_leave_their_inputs(void **state) {
+  (void)state;
+  atomic_bool fails = true;
+  tn_context *c = open_ref();
+  tn_tensor *x = ramp(c), *y = doubled(c, x, &fails);
+  check_ok(c, tn_realize(c, &x, 1));
+  assert_int_equal(tn_realize(c, &y, 1), TN_ERR_IO);
+  check_affine(c, x, 0);
+  check_affine(c, realise_affine(c, x), 1);
+  tn_close(c);
+}
+
+/** A step that failed, as its caller was told, does not fail the next one of the same state. */
+static void states_go_on_after_failures(void **state) {
+  (void)state;
+  atomic_bool fails = false;
+  float got[N];
+  tn_context *c = open_ref();
+  tn_tensor *s = tn_state(ramp(c));
+  for (int i = 0; i < 4; i++) {
+    atomic_store(&fails, i == 1 || i == 2);
+    tn_scope_begin(c);
+    tn_assign(s, tn_add(s, doubled(c, tn_full(c, tn_shape(N), TN_F32, 1), &fails)));
+    assert_int_equal(tn_scope_end(c), i == 1 || i == 2 ? TN_ERR_IO : TN_OK);
+  }
+  check_ok(c, tn_read(s, TN_F32, got, sizeof got));
+  for (int k = 0; k < N; k++) assert_true(got[k] == (float)k + 4);
+  tn_close(c);
+}
+
+/** A binding does not fail because another one failed that reads the same weights. */
+static void bindings_do_not_fail_each_other(void **state) {
+  (void)state;
+  atomic_bool fails = false;
+  tn_binding *b[2];
+  tn_plan *plan;
+  float x[N] = {1, 2, 3}, got[N];
+  tn_context *c = open_ref();
+  tn_tensor *weights = ramp(c);
+  check_ok(c, tn_realize(c, &weights, 1));
+  tn_tensor *in = tn_input(c, "x", tn_shape(N), TN_F32);
+  tn_tensor *y = doubled(c, tn_mul(in, weights), &fails);
+  check_ok(c, tn_plan_compile(c, &y, 1, NULL, &plan));
+  for (int i = 0; i < 2; i++) {
+    check_ok(c, tn_plan_bind(plan, &b[i]));
+    check_bound(b[i], tn_binding_input(b[i], "x", tn_shape(N), TN_F32, x, sizeof x));
+    check_bound(b[i], tn_binding_run(b[i]));
+  }
+  atomic_store(&fails, true);
+  assert_int_equal(tn_binding_run(b[0]), TN_ERR_IO);
+  atomic_store(&fails, false);
+  for (int i = 3; i-- > 0;) {
+    check_bound(b[i % 2], tn_binding_run(b[i % 2]));
+    check_bound(b[i % 2], tn_binding_read(b[i % 2], "0", TN_F32, got, sizeof got));
+    for (int k = 0; k < N; k++) assert_true(got[k] == 2 * x[k] * (float)k);
+  }
+  tn_plan_free(plan);
+  tn_close(c);
+}
+
 static void add_step(void *user, tn_tensor *index, tn_tensor *const state[], tn_tensor *const x[],
                      tn_tensor *next[], tn_tensor *y[]) {
   (void)user, (void)x, (void)y;
@@ -266,7 +373,7 @@ static void fill(blocks *b, int queue, tn_buffer *buffer, uint8_t byte) {
   assert_int_equal(buffer_span_on(buffer, queue_timeline(q), &span, &b->diag), TN_OK);
   tn_queue_fill(q, &span, byte);
   assert_int_equal(tn_queue_submit(q, NULL), TN_OK);
-  buffer_note_use(buffer, queue_timeline(q), queue_last_number(q));
+  buffer_note_use(buffer, queue_timeline(q), queue_last_number(q), POINT_WRITES);
 }
 
 static void *memory_of(blocks *b, tn_buffer *buffer, const tn_queue *q) {
@@ -283,14 +390,14 @@ static tn_buffer *open_buffer(blocks *b) {
   return made;
 }
 
-static void count_wait(void *user, tn_signal *timeline, uint64_t value) {
-  (void)timeline, (void)value;
+static void count_wait(void *user, tn_signal *timeline, uint64_t value, bool ends) {
+  (void)timeline, (void)value, (void)ends;
   ++*(int *)user;
 }
 
 static int count_waits(tn_buffer *b, const tn_queue *q) {
   int n = 0;
-  buffer_for_waits(b, queue_timeline(q), count_wait, &n);
+  buffer_for_waits(b, queue_timeline(q), false, count_wait, &n);
   return n;
 }
 
@@ -368,6 +475,39 @@ static void freed_blocks_are_reused_by_order(void **state) {
 }
 
 /** A caller of the public interface may release a buffer whose commands were submitted. */
+static void *end_second(void *arg) {
+  usleep(20000);
+  tn_signal_set(arg, 1);
+  return NULL;
+}
+
+/** Memory is unused only when all its uses have ended, also where the first of them failed. */
+static void failed_uses_are_not_the_end(void **state) {
+  (void)state;
+  blocks b;
+  pthread_t thread;
+  timeline_points p = {0};
+  tn_signal *failed, *open;
+  open_blocks(&b);
+  assert_int_equal(tn_signal_open(b.device, 0, &failed, NULL), TN_OK);
+  assert_int_equal(tn_signal_open(b.device, 0, &open, NULL), TN_OK);
+  timeline_points_add(&p, &mem_system, failed, 1, POINT_WRITES);
+  timeline_points_add(&p, &mem_system, open, 1, POINT_READS);
+  tn_signal_fail(failed, 1, TN_ERR_IO, "broken");
+  diag_clear(&b.diag);
+  assert_int_equal(timeline_points_wait(&p, 0, &b.diag), TN_ERR_TIMEOUT);
+  assert_int_equal(pthread_create(&thread, NULL, end_second, open), 0);
+  assert_int_equal(timeline_points_wait(&p, -1, &b.diag), TN_ERR_IO);
+  assert_int_equal(tn_signal_get(open), 1);
+  timeline_points_forget_writes(&p, NULL);
+  assert_int_equal(timeline_points_wait(&p, -1, &b.diag), TN_OK);
+  timeline_points_clear(&p, &mem_system);
+  pthread_join(thread, NULL);
+  tn_signal_free(failed);
+  tn_signal_free(open);
+  close_blocks(&b);
+}
+
 static void exposed_buffers_count_all_commands(void **state) {
   (void)state;
   blocks b;
@@ -427,10 +567,15 @@ int main(void) {
   const struct CMUnitTest tests[] = {TEST(realising_does_not_wait),
                                      TEST(scopes_do_not_wait),
                                      TEST(reading_tells_the_loss),
+                                     TEST(failures_go_on_to_readers),
+                                     TEST(failed_runs_leave_their_inputs),
+                                     TEST(states_go_on_after_failures),
+                                     TEST(bindings_do_not_fail_each_other),
                                      TEST(loops_do_not_wait),
                                      TEST(plans_wait_for_states),
                                      TEST(readers_hold_up_nobody),
                                      TEST(freed_blocks_are_reused_by_order),
+                                     TEST(failed_uses_are_not_the_end),
                                      TEST(exposed_buffers_count_all_commands),
                                      TEST(blocks_of_the_cpu_wait_for_its_queues)};
   return cmocka_run_group_tests(tests, NULL, NULL);

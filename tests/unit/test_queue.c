@@ -771,6 +771,83 @@ static void a_refused_command_loses_no_device(void **state) {
   tn_close(other);
 }
 
+/** A hand-over that a driver refuses fails the list, also where no signal follows, and not the
+    queue. */
+static void a_refused_hand_over_loses_no_queue(void **state) {
+  fixture *f = *state;
+  tn_queue *q = new_queue(f, REF, TN_QUEUE_COMPUTE);
+  const float x = 1;
+  tn_span span;
+  tn_buffer *b = new_buffer(f, REF, &x, 1);
+  fine(f, tn_buffer_span(b, &span, &f->failure));
+  atomic_store(&ref_refuses, TN_ERR_MEMORY);
+  tn_queue_fill(q, &span, 1);
+  submit(f, q);
+  assert_int_equal(tn_queue_finish(q, -1, &f->failure), TN_ERR_MEMORY);
+  assert_string_equal(f->failure.text, "REF takes no works");
+  atomic_store(&ref_refuses, 0);
+  tn_queue_fill(q, &span, 1);
+  submit(f, q);
+  fine(f, tn_queue_finish(q, -1, &f->failure));
+  tn_buffer_release(b);
+  tn_queue_free(q);
+}
+
+/** A list that was handed over before an earlier one failed is skipped as well: its signals fail.
+ */
+static void lists_behind_a_late_failure_are_skipped(void **state) {
+  fixture *f = *state;
+  const float x = 1;
+  tn_span here, there;
+  tn_device *second;
+  tn_buffer *far;
+  tn_queue *q = new_queue(f, REF, TN_QUEUE_COMPUTE), *other;
+  tn_signal *s = new_signal(f, REF), *done;
+  tn_buffer *b = new_buffer(f, REF, &x, 1);
+  ok(f, registry_open_device(f->registry, "REF:1", &second, &f->diag));
+  fine(f, tn_queue_open(second, TN_QUEUE_COMPUTE, &other, &f->failure));
+  fine(f, tn_signal_open(second, 0, &done, &f->failure));
+  fine(f, tn_buffer_open(second, sizeof x, &far, &f->failure));
+  fine(f, tn_buffer_span(b, &here, &f->failure));
+  fine(f, tn_buffer_span(far, &there, &f->failure));
+  atomic_store(&ref_is_paused, true);
+  tn_queue_fill(other, &there, 1);
+  tn_queue_signal(other, done, 1);
+  submit(f, other);
+  tn_queue_wait(q, done, 1);
+  tn_queue_fill(q, &here, 1);
+  submit(f, q);
+  tn_queue_signal(q, s, 1);
+  submit(f, q);
+  atomic_store(&ref_is_lost[1], true);
+  atomic_store(&ref_is_paused, false);
+  assert_int_equal(tn_signal_wait(s, 1, -1, &f->failure), TN_ERR_DEVICE);
+  assert_int_equal(tn_queue_finish(q, -1, &f->failure), TN_ERR_DEVICE);
+  tn_queue_signal(q, s, 2); /* the failure is told, and its device another one */
+  submit(f, q);
+  await(f, s, 2);
+  tn_buffer_release(b);
+  tn_buffer_release(far);
+  tn_queue_free(q);
+  tn_queue_free(other);
+  tn_signal_free(s);
+  tn_signal_free(done);
+  atomic_store(&ref_is_lost[1], false);
+}
+
+/** Empty spans have no memory, and copying them does nothing. */
+static void empty_copies_do_nothing(void **state) {
+  fixture *f = *state;
+  for (int d = 0; d < 2; d++) {
+    tn_queue *q = new_queue(f, d, TN_QUEUE_COMPUTE);
+    const tn_span to = {f->device[d], NULL, 0, 0}, from = {f->device[1 - d], NULL, 0, 0};
+    tn_queue_copy(q, &to, &from);
+    submit(f, q);
+    fine(f, tn_queue_finish(q, -1, &f->failure));
+    tn_queue_free(q);
+  }
+}
+
 static void *free_queue(void *queue) {
   usleep(10000);
   tn_queue_free(queue);
@@ -1257,6 +1334,9 @@ int main(void) {
                                      TEST(failures_spread_over_waits),
                                      TEST(programs_that_fail),
                                      TEST(a_lost_device_stays_lost),
+                                     TEST(a_refused_hand_over_loses_no_queue),
+                                     TEST(lists_behind_a_late_failure_are_skipped),
+                                     TEST(empty_copies_do_nothing),
                                      TEST(a_refused_command_loses_no_device),
                                      TEST(freeing_a_queue_cancels),
                                      TEST(threads_start_when_needed),

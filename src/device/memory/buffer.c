@@ -112,7 +112,7 @@ static void add_unknown_uses(tn_buffer *b) {
   mutex_lock(&v->queues_lock);
   for (device_queue *q = v->queues; q; q = q->next) {
     uint64_t value = q->busy_until(q);
-    if (value) timeline_points_add(&b->uses, v->mem, q->timeline, value);
+    if (value) timeline_points_add(&b->uses, v->mem, q->timeline, value, POINT_READS);
   }
   mutex_unlock(&v->queues_lock);
 }
@@ -121,6 +121,7 @@ static void add_unknown_uses(tn_buffer *b) {
 static void end_import(tn_buffer *b) {
   const tn_backend *k = b->device->backend;
   diag unread;
+  diag_clear(&unread);
   timeline_points_wait(&b->uses, -1, &unread);
   if (k->import_end) k->import_end(b->device->state, b->imported);
 }
@@ -133,6 +134,7 @@ static void pass_uses(tn_buffer *b) {
     timeline_points_clear(&b->uses, b->device->mem);
     return;
   }
+  timeline_points_forget_writes(&b->uses, NULL);
   b->block->uses = b->uses;
   caching_allocator_release(b->device->allocator, b->block);
 }
@@ -206,28 +208,34 @@ tn_status buffer_span(tn_buffer *b, tn_span *span, diag *d) {
 
 /* Uses. */
 
-void buffer_for_waits(tn_buffer *b, const tn_signal *timeline,
-                      void (*add)(void *user, tn_signal *timeline, uint64_t value), void *user) {
+void buffer_for_waits(tn_buffer *b, const tn_signal *timeline, bool reads,
+                      void (*add)(void *user, tn_signal *timeline, uint64_t value, bool ends),
+                      void *user) {
   b = base_of(b);
   mutex_lock(&b->lock);
+  timeline_points_drop_reached(&b->uses);
   for (size_t i = 0; i < b->uses.n; i++) {
     const timeline_point *p = &b->uses.at[i];
-    if (p->timeline != timeline) add(user, p->timeline, p->value);
+    bool has_written = reads && p->written;
+    if (has_written) add(user, p->timeline, p->written, false);
+    if (p->timeline != timeline && !(has_written && p->written == p->value))
+      add(user, p->timeline, p->value, true);
   }
   mutex_unlock(&b->lock);
 }
 
-void buffer_note_use(tn_buffer *b, tn_signal *timeline, uint64_t value) {
-  b = base_of(b);
-  mutex_lock(&b->lock);
-  timeline_points_add(&b->uses, b->device->mem, timeline, value);
-  mutex_unlock(&b->lock);
+void buffer_note_use(tn_buffer *b, tn_signal *timeline, uint64_t value, point_use use) {
+  tn_buffer *base = base_of(b);
+  if (use == POINT_WRITES && b->bytes < base->bytes) use = POINT_WRITES_PART;
+  mutex_lock(&base->lock);
+  timeline_points_add(&base->uses, base->device->mem, timeline, value, use);
+  mutex_unlock(&base->lock);
 }
 
 void buffer_note_told(tn_buffer *b, const tn_signal *timeline) {
   b = base_of(b);
   mutex_lock(&b->lock);
-  timeline_points_pass(&b->uses, timeline);
+  timeline_points_forget_writes(&b->uses, timeline);
   mutex_unlock(&b->lock);
 }
 

@@ -4,6 +4,7 @@
 #define TENON_DEVICE_MEMORY_BUFFER_H
 
 #include "device/core/device.h"
+#include "device/stream/timeline_points.h"
 
 /** A buffer of `bytes` bytes, with one reference. Its memory is allocated when first used, and not
     cleared. */
@@ -37,7 +38,8 @@ uint64_t buffer_bytes(const tn_buffer *b);
 tn_device *buffer_device(const tn_buffer *b);
 
 /** The buffer's place in memory, allocated if it was not, for the host: waits until the queues that
-    use it are done, and returns their failure. Valid while the buffer has a reference. */
+    use it are done, and returns the failure of those that wrote it. Valid while the buffer has a
+    reference. */
 tn_status buffer_span(tn_buffer *b, tn_span *span, diag *d);
 
 /** As buffer_span, for a queue with that timeline (NULL: for the host), without waiting: the queue
@@ -45,14 +47,16 @@ tn_status buffer_span(tn_buffer *b, tn_span *span, diag *d);
 tn_status buffer_span_on(tn_buffer *b, const tn_signal *timeline, tn_span *span, diag *d);
 
 /** Calls `add` for each point that a queue with that timeline has to wait for before it uses the
-    buffer. */
-void buffer_for_waits(tn_buffer *b, const tn_signal *timeline,
-                      void (*add)(void *user, tn_signal *timeline, uint64_t value), void *user);
+    buffer: `ends` where the point's end will do, failed or not. A queue that reads waits for its
+    own writes too, as they may fail. */
+void buffer_for_waits(tn_buffer *b, const tn_signal *timeline, bool reads,
+                      void (*add)(void *user, tn_signal *timeline, uint64_t value, bool ends),
+                      void *user);
 
 /** Notes that a queue uses the buffer until its timeline is at `value`. */
-void buffer_note_use(tn_buffer *b, tn_signal *timeline, uint64_t value);
+void buffer_note_use(tn_buffer *b, tn_signal *timeline, uint64_t value, point_use use);
 
-/** Notes that the failure of a queue's uses so far was told: later uses wait for these alone. */
+/** Notes that the failure of a queue's writes so far was told: later reads do not fail by it. */
 void buffer_note_told(tn_buffer *b, const tn_signal *timeline);
 
 /** Notes that the caller knows the buffer's place, and may submit commands that use it: when the

@@ -106,6 +106,7 @@ static void await_cached(caching_allocator *b) {
   int64_t deadline = clock_now_ns() + EXHAUSTED_WAIT_NS;
   for (bool in_time = true; in_time;) {
     diag unread;
+    diag_clear(&unread);
     mutex_lock(&b->lock);
     block *k = oldest_block(b, false);
     if (k) remove_cached(b, k);

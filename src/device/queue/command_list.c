@@ -53,8 +53,9 @@ static void add_command(tn_commands *c, command added) {
   c->at[c->n++] = added;
 }
 
-static void add_signal(tn_commands *c, command_kind kind, tn_signal *s, uint64_t value,
-                       const uint64_t *value_at) {
+/** Adds a command of a signal, which is NULL if there is none, or no value. */
+static void add_signal(tn_commands *c, command added) {
+  const tn_signal *s = added.signal;
   if (!s)
     note_failure(c, TN_ERR_ARGUMENT, "a signal command has no signal or value");
   else if (s->device->registry != c->device->registry)
@@ -63,23 +64,27 @@ static void add_signal(tn_commands *c, command_kind kind, tn_signal *s, uint64_t
             "for device %s",
             s->device->name, c->device->name);
   else
-    add_command(c, (command){.kind = kind, .signal = s, .value = value, .value_at = value_at});
+    add_command(c, added);
 }
 
 void command_list_wait(tn_commands *c, tn_signal *s, uint64_t value) {
-  add_signal(c, COMMAND_WAIT, s, value, NULL);
+  add_signal(c, (command){.kind = COMMAND_WAIT, .signal = s, .value = value});
 }
 
 void command_list_wait_at(tn_commands *c, tn_signal *s, const uint64_t *value) {
-  add_signal(c, COMMAND_WAIT, value ? s : NULL, 0, value);
+  add_signal(c, (command){.kind = COMMAND_WAIT, .signal = value ? s : NULL, .value_at = value});
+}
+
+void command_list_wait_end(tn_commands *c, tn_signal *s, uint64_t value) {
+  add_signal(c, (command){.kind = COMMAND_WAIT, .ends = true, .signal = s, .value = value});
 }
 
 void command_list_signal(tn_commands *c, tn_signal *s, uint64_t value) {
-  add_signal(c, COMMAND_SIGNAL, s, value, NULL);
+  add_signal(c, (command){.kind = COMMAND_SIGNAL, .signal = s, .value = value});
 }
 
 void command_list_signal_at(tn_commands *c, tn_signal *s, const uint64_t *value) {
-  add_signal(c, COMMAND_SIGNAL, value ? s : NULL, 0, value);
+  add_signal(c, (command){.kind = COMMAND_SIGNAL, .signal = value ? s : NULL, .value_at = value});
 }
 
 void command_list_exec(tn_commands *c, tn_program *p, const tn_launch *launch) {

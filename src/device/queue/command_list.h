@@ -24,6 +24,7 @@ typedef enum command_kind {
 /** A command; comments name the kinds that use a field. */
 typedef struct command {
   command_kind kind;
+  bool ends;                                          /* WAIT: a failure will do, as an end */
   uint8_t fill;                                       /* FILL */
   tn_signal *signal;                                  /* WAIT, SIGNAL */
   uint64_t value;                                     /* WAIT, SIGNAL, if value_at is NULL */
@@ -53,6 +54,9 @@ void command_list_release(tn_commands *c); /* NULL is allowed */
 
 void command_list_wait(tn_commands *c, tn_signal *s, uint64_t value);
 void command_list_wait_at(tn_commands *c, tn_signal *s, const uint64_t *value);
+
+/** A wait that the failure of the value ends too, and that never fails itself. */
+void command_list_wait_end(tn_commands *c, tn_signal *s, uint64_t value);
 void command_list_signal(tn_commands *c, tn_signal *s, uint64_t value);
 void command_list_signal_at(tn_commands *c, tn_signal *s, const uint64_t *value);
 void command_list_exec(tn_commands *c, tn_program *program, const tn_launch *launch);

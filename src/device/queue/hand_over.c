@@ -44,7 +44,17 @@ static void fail_from(tn_queue *q, submission *s, size_t from, const tn_failure 
     s->failed_from = from;
     s->why = *f;
   }
-  if (is_lost || (is_first && !has_signal_from(s, from))) queue_keep_failure(q, f, is_lost);
+  if (is_lost || (is_first && !has_signal_from(s, from)))
+    queue_keep_failure(q, s->number, f, is_lost);
+}
+
+/** Skips a list as a whole after the failure of an earlier one. */
+static void skip_after_failure(tn_queue *q, submission *s) {
+  tn_failure f;
+  f.text[0] = 0;
+  if (!queue_check_begin(q, s->number, &f) || !s->failed_from) return;
+  s->failed_from = 0;
+  s->why = f;
 }
 
 /* Handing over. Under `handing`. */
@@ -107,16 +117,24 @@ static tn_status hand_over_signal(handing *h, const command *c, tn_failure *f) {
   return TN_OK;
 }
 
+/** True for a wait for an earlier list of the queue itself: the stream runs them in order. */
+static bool is_behind(const handing *h, const command *wait) {
+  return wait->signal == h->q->base.timeline && command_value(wait) < h->s->number;
+}
+
 /** Leaves a wait to the device, if the value is promised; held: it is not. */
 static tn_status hand_over_wait(handing *h, const command *c, bool *is_held, tn_failure *f) {
   submission *s = h->s;
   stream_mark *mark;
   tn_status status = flush_works(h, f);
   if (status) return status;
-  switch (signal_look(c->signal, c->value, h->q->device->backend, &mark, f)) {
+  switch (queue_look(c, h->q->device->backend, &mark, f)) {
   case VALUE_REACHED: return TN_OK;
   case VALUE_FAILED: return f->status;
-  case VALUE_OPEN: *is_held = true; return TN_OK;
+  case VALUE_OPEN:
+    *is_held = !is_behind(h, c);
+    if (!*is_held) s->awaits[s->n_awaits++] = s->next_command;
+    return TN_OK;
   default:
     forget_mark(h->q);
     s->awaits[s->n_awaits++] = s->next_command;
@@ -171,6 +189,7 @@ static tn_status hand_over_copy(handing *h, const command *c, bool *is_blocked, 
       *f = d.failure;
       return d.status;
     }
+    if (!c->to->bytes) return TN_OK;
     *is_blocked = !span_copy_work(h->q->device, c->to, c->from, &w);
   }
   if (*is_blocked) return leave_to_thread(h, false, f);
@@ -205,6 +224,8 @@ static void end_list(handing *h) {
   stream_mark *mark = NULL;
   tn_failure f;
   f.text[0] = 0;
+  if ((f.status = flush_works(h, &f))) fail_from(h->q, s, s->n, &f, f.status == TN_ERR_DEVICE);
+  f.text[0] = 0;
   if (mark_stream(h, false, &mark, &f)) {
     f.status = TN_ERR_DEVICE; /* nobody can tell when the list's memory is unused */
     fail_from(h->q, s, s->n, &f, true);
@@ -217,10 +238,9 @@ static outcome hand_over_list(handing *h) {
   submission *s = h->s;
   outcome stop = HANDED_OVER;
   tn_failure f;
-  if (!s->next_command) forget_mark(h->q); /* a stamp is no earlier than its list */
-  if (!s->next_command && queue_check_begin(h->q, s->number, &f) && s->failed_from) {
-    s->failed_from = 0;
-    s->why = f;
+  if (!s->next_command) {
+    forget_mark(h->q); /* a stamp is no earlier than its list */
+    skip_after_failure(h->q, s);
   }
   for (; s->next_command < s->n && stop == HANDED_OVER; s->next_command += stop != HELD) {
     const command *c = &s->commands[s->next_command];
@@ -289,7 +309,7 @@ static void check_awaits(tn_queue *q, submission *s, size_t n) {
     size_t i = s->awaits[s->n_checked];
     diag d;
     diag_clear(&d);
-    if (signal_wait(s->commands[i].signal, s->commands[i].value, -1, &d))
+    if (signal_wait(s->commands[i].signal, s->commands[i].value, -1, &d) && !s->commands[i].ends)
       fail_from(q, s, i, &d.failure, false);
   }
 }
@@ -305,6 +325,7 @@ static void complete_on_host(tn_queue *q, submission *s, size_t i) {
 bool queue_complete(tn_queue *q, submission *s, const queue_end *e) {
   tn_failure f;
   f.text[0] = 0;
+  if (!s->n_ended) skip_after_failure(q, s);
   if (e->mark && (f.status = stream_mark_sync(e->mark, &f))) fail_from(q, s, e->command, &f, true);
   check_awaits(q, s, e->n_awaits);
   const command *c = e->command < s->n ? &s->commands[e->command] : NULL;

@@ -147,16 +147,18 @@ tn_status queue_check_begin(tn_queue *q, uint64_t number, tn_failure *f) {
   if (atomic_load(&q->is_cancelled))
     tn_fail(f, TN_ERR_CANCELLED, "the queue of device %s was freed before the commands ran",
             q->device->name);
-  else if (q->failure.is_pending || number <= q->failure.skip_to)
+  else if ((q->failure.is_pending && number > q->failure.number) ||
+           (number > q->failure.skip_above && number <= q->failure.skip_to))
     *f = q->failure.why;
   mutex_unlock(&q->lock);
   return f->status;
 }
 
-void queue_keep_failure(tn_queue *q, const tn_failure *f, bool is_lost) {
+void queue_keep_failure(tn_queue *q, uint64_t number, const tn_failure *f, bool is_lost) {
   queue_failure *kept = &q->failure;
   mutex_lock(&q->lock);
   if (!kept->is_pending || (is_lost && !kept->is_lost)) kept->why = *f;
+  if (!kept->is_pending || number < kept->number) kept->number = number;
   kept->is_pending = true;
   kept->is_lost = kept->is_lost || is_lost;
   mutex_unlock(&q->lock);
@@ -168,6 +170,7 @@ static tn_status report_failure(tn_queue *q, diag *d) {
   if (!f->is_pending) return TN_OK;
   if (!f->is_lost) {
     f->is_pending = false;
+    f->skip_above = f->number;
     f->skip_to = atomic_load(&q->n_submitted);
   }
   d->failure = f->why;
@@ -196,17 +199,22 @@ static void sleep_at(tn_queue *q, const command *wait, queue_position at) {
   mutex_unlock(&q->lock);
 }
 
+value_state queue_look(const command *wait, const tn_backend *backend, stream_mark **mark,
+                       tn_failure *f) {
+  value_state state = signal_look(wait->signal, command_value(wait), backend, mark, f);
+  return state == VALUE_FAILED && wait->ends ? VALUE_REACHED : state;
+}
+
 value_state queue_await_signal(tn_queue *q, const command *wait, queue_position at,
                                const tn_backend *backend, stream_mark **mark, tn_failure *f) {
   tn_signal *s = wait->signal;
-  uint64_t value = command_value(wait);
-  value_state state = signal_look(s, value, backend, mark, f);
-  if (state == VALUE_OPEN && !backend && signal_spin(s, value))
-    state = signal_look(s, value, NULL, NULL, f);
+  value_state state = queue_look(wait, backend, mark, f);
+  if (state == VALUE_OPEN && !backend && signal_spin(s, command_value(wait)))
+    state = queue_look(wait, NULL, NULL, f);
   if (state != VALUE_OPEN) return state;
   signal_watch w = {wake_queue, q, NULL};
   signal_watch_begin(s, &w);
-  while ((state = signal_look(s, value, backend, mark, f)) == VALUE_OPEN &&
+  while ((state = queue_look(wait, backend, mark, f)) == VALUE_OPEN &&
          !atomic_load(&q->is_cancelled))
     sleep_at(q, wait, at);
   signal_watch_end(s, &w);

@@ -15,9 +15,10 @@ enum { QUEUE_RING = 64 };
 /** A failure of a queue's commands that no signal carries: it skips the submissions after it until
     it is reported, once. */
 typedef struct queue_failure {
-  bool is_pending;  /* not reported */
-  bool is_lost;     /* the device is lost: stays pending */
-  uint64_t skip_to; /* submissions up to this one are skipped */
+  bool is_pending;              /* not reported */
+  bool is_lost;                 /* the device is lost: stays pending */
+  uint64_t number;              /* of the submission that failed: those after it are skipped */
+  uint64_t skip_above, skip_to; /* submissions that are skipped for one that is reported */
   tn_failure why;
 } queue_failure;
 
@@ -74,8 +75,13 @@ typedef struct queue_position {
 /** Why a submission is to be skipped as a whole; TN_OK: it is not. */
 tn_status queue_check_begin(tn_queue *q, uint64_t number, tn_failure *failure);
 
-/** Keeps a failure that no signal carries, or that is the loss of the device. */
-void queue_keep_failure(tn_queue *q, const tn_failure *failure, bool is_lost);
+/** Keeps the failure of a submission that no signal carries, or that is the loss of the device. */
+void queue_keep_failure(tn_queue *q, uint64_t number, const tn_failure *failure, bool is_lost);
+
+/** As signal_look for the value of a WAIT; a failure reaches the value where the wait is for its
+    end. */
+value_state queue_look(const command *wait, const tn_backend *backend, stream_mark **mark,
+                       tn_failure *failure);
 
 /** Waits until the value of a WAIT is reached, or promised to `backend`, or failed, or the queue is
     freed, which is a failure too. One wait of a queue at a time. */

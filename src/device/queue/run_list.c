@@ -71,7 +71,8 @@ void queue_run_list(tn_queue *q, const command commands[], size_t n, uint64_t nu
     f.status = run_command(q, &commands[i], (queue_position){number, i}, &f);
     if (!f.status) continue;
     bool is_lost = f.status == TN_ERR_DEVICE && commands[i].kind != COMMAND_WAIT;
-    if (!fail_signals(commands, i + 1, n, &f) || is_lost) queue_keep_failure(q, &f, is_lost);
+    if (!fail_signals(commands, i + 1, n, &f) || is_lost)
+      queue_keep_failure(q, number, &f, is_lost);
     return;
   }
 }

@@ -4,10 +4,17 @@
 
 static bool is_reached(const timeline_point *p) { return signal_get(p->timeline) >= p->value; }
 
-static void drop_reached(timeline_points *p) {
+/** The failure of the latest write of a point that is reached. */
+static tn_status check_write(const timeline_point *p, diag *d) {
+  return p->written ? signal_wait(p->timeline, p->written, 0, d) : TN_OK;
+}
+
+void timeline_points_drop_reached(timeline_points *p) {
   size_t kept = 0;
+  diag unread;
+  diag_clear(&unread);
   for (size_t i = 0; i < p->n; i++) {
-    if (is_reached(&p->at[i]))
+    if (is_reached(&p->at[i]) && check_write(&p->at[i], &unread) == TN_OK)
       signal_release(p->at[i].timeline);
     else
       p->at[kept++] = p->at[i];
@@ -15,11 +22,16 @@ static void drop_reached(timeline_points *p) {
   p->n = kept;
 }
 
-void timeline_points_add(timeline_points *p, const mem *m, tn_signal *timeline, uint64_t value) {
-  drop_reached(p);
+void timeline_points_add(timeline_points *p, const mem *m, tn_signal *timeline, uint64_t value,
+                         point_use use) {
+  uint64_t written = use == POINT_READS ? 0 : value;
+  if (use == POINT_WRITES) timeline_points_forget_writes(p, NULL);
+  timeline_points_drop_reached(p);
   for (size_t i = 0; i < p->n; i++) {
-    if (p->at[i].timeline != timeline) continue;
-    if (p->at[i].value < value) p->at[i] = (timeline_point){timeline, value, false};
+    timeline_point *k = &p->at[i];
+    if (k->timeline != timeline) continue;
+    if (k->value < value) k->value = value;
+    if (k->written < written) k->written = written;
     return;
   }
   if (p->n == p->cap) {
@@ -34,7 +46,7 @@ void timeline_points_add(timeline_points *p, const mem *m, tn_signal *timeline, 
     p->at = more;
     p->cap = cap;
   }
-  p->at[p->n++] = (timeline_point){signal_retain(timeline), value, false};
+  p->at[p->n++] = (timeline_point){signal_retain(timeline), value, written};
 }
 
 bool timeline_points_are_reached(const timeline_points *p, const tn_signal *timeline) {
@@ -45,14 +57,17 @@ bool timeline_points_are_reached(const timeline_points *p, const tn_signal *time
 
 tn_status timeline_points_wait(const timeline_points *p, int64_t deadline, diag *d) {
   tn_status status = TN_OK;
-  for (size_t i = 0; i < p->n && !status; i++) {
+  for (size_t i = 0; i < p->n; i++) {
+    diag end;
+    diag_clear(&end);
     int64_t left = deadline < 0 ? -1 : deadline - clock_now_ns();
     if (deadline >= 0 && left < 0) left = 0;
-    status = signal_wait(p->at[i].timeline, p->at[i].value, left, d);
-    if (!status || !p->at[i].is_past || !is_reached(&p->at[i])) continue;
-    status = TN_OK;
-    diag_clear(d);
+    signal_wait(p->at[i].timeline, p->at[i].value, left, &end);
+    if (is_reached(&p->at[i])) continue;
+    d->failure = end.failure;
+    return TN_ERR_TIMEOUT;
   }
+  for (size_t i = 0; i < p->n && !status; i++) status = check_write(&p->at[i], d);
   return status;
 }
 
@@ -68,15 +83,16 @@ bool timeline_points_copy(timeline_points *to, const timeline_points *p, const m
   return true;
 }
 
-void timeline_points_pass(timeline_points *p, const tn_signal *timeline) {
-  for (size_t i = 0; i < p->n; i++) p->at[i].is_past |= p->at[i].timeline == timeline;
+void timeline_points_forget_writes(timeline_points *p, const tn_signal *timeline) {
+  for (size_t i = 0; i < p->n; i++)
+    if (!timeline || p->at[i].timeline == timeline) p->at[i].written = 0;
 }
 
 void timeline_points_inherit(timeline_points *p, timeline_points *from) {
-  drop_reached(from);
+  timeline_points_forget_writes(from, NULL);
+  timeline_points_drop_reached(from);
   *p = *from;
   *from = (timeline_points){0};
-  for (size_t i = 0; i < p->n; i++) p->at[i].is_past = true;
 }
 
 void timeline_points_clear(timeline_points *p, const mem *m) {

@@ -8,7 +8,7 @@
 typedef struct timeline_point {
   tn_signal *timeline; /* retained */
   uint64_t value;
-  bool is_past; /* a use whose failure matters to nobody: a former owner's, or one that was told */
+  uint64_t written; /* the latest write, whose failure spoils the contents; 0: none, or told */
 } timeline_point;
 
 typedef struct timeline_points {
@@ -16,22 +16,30 @@ typedef struct timeline_points {
   size_t n, cap;
 } timeline_points;
 
-/** Adds a point, and drops those that are reached. Without memory it waits for the point instead.
- */
-void timeline_points_add(timeline_points *p, const mem *m, tn_signal *timeline, uint64_t value);
+/** Drops the points that are reached, unless they are failed writes. */
+void timeline_points_drop_reached(timeline_points *p);
+
+/** How commands use a piece of memory. */
+typedef enum point_use { POINT_READS, POINT_WRITES_PART, POINT_WRITES } point_use;
+
+/** Adds a point, and drops those that are reached; a write of the whole memory makes failed ones
+    good. Without memory it waits for the point instead. */
+void timeline_points_add(timeline_points *p, const mem *m, tn_signal *timeline, uint64_t value,
+                         point_use use);
 
 /** True if all points are reached, or are of `timeline` (NULL: of none). */
 bool timeline_points_are_reached(const timeline_points *p, const tn_signal *timeline);
 
-/** Waits for all points, until a deadline of clock_now_ns (negative: none). Returns the first
-    failure, which may be TN_ERR_TIMEOUT. */
+/** Waits for all points, failed ones too, until a deadline of clock_now_ns (negative: none), which
+    is TN_ERR_TIMEOUT. Returns the failure of a write. */
 tn_status timeline_points_wait(const timeline_points *p, int64_t deadline, diag *d);
 
 /** Copies the points to an empty list; false without memory. */
 bool timeline_points_copy(timeline_points *to, const timeline_points *p, const mem *m);
 
-/** Has the failure of a timeline's point matter to nobody. */
-void timeline_points_pass(timeline_points *p, const tn_signal *timeline);
+/** Forgets the writes of a timeline (NULL: of all): their failure was told, or matters to nobody.
+ */
+void timeline_points_forget_writes(timeline_points *p, const tn_signal *timeline);
 
 /** Moves the points of a former owner of the memory to a new one's empty list. */
 void timeline_points_inherit(timeline_points *p, timeline_points *from);
