@@ -19,6 +19,7 @@ typedef struct linking {
   accesses *of;      /* each buffer */
   size_t *last_user; /* of each buffer, on each queue */
   size_t *wanted;    /* of each queue: the step that the present one waits for */
+  size_t custom;     /* the last step so far that calls a host function */
   VEC(size_t) waits;
 } linking;
 
@@ -68,7 +69,8 @@ static void want(linking *l, size_t step) {
   if (step > *latest) *latest = step;
 }
 
-/** Finds the last step of each queue that a step must come after. */
+/** Finds the last step of each queue that a step must come after. Host functions come after each
+    other on all queues, as those that talk to other processes do so in the same order in each. */
 static void find_wanted(linking *l, size_t step) {
   const executable_step *s = &l->p->steps[step];
   for (size_t i = 0; i < l->queues->n; i++) l->wanted[i] = 0;
@@ -78,6 +80,9 @@ static void find_wanted(linking *l, size_t step) {
     for (size_t i = 0; i < l->queues->n && executable_step_writes(l->p, s, k); i++)
       want(l, x->readers[i]);
   }
+  if (s->kind != STEP_CUSTOM) return;
+  want(l, l->custom);
+  l->custom = step + 1;
 }
 
 static void note_accesses(linking *l, size_t step) {

@@ -1,8 +1,8 @@
 /* One of several processes that test_group.py starts by mpirun: runs the case that its argument
    names, and tells by its exit status and output what it saw.
 
-     group_processes collectives | few | products | training | differ | shapes | dies | refuses |
-   engine
+     group_processes collectives | few | products | training | devices | differ | shapes | swapped |
+   dies | refuses | engine
 
    GROUP_ENGINE names the group's engine, GROUP_TIMEOUT its time limit. */
 #include <dlfcn.h>
@@ -264,6 +264,41 @@ static tn_status sum_of(int64_t n) {
   return s;
 }
 
+/** Collectives of tensors of several devices in one plan, which are alike and independent, run in
+    the same order in all processes. */
+static void devices(void) {
+  enum { N = 64, ROUNDS = 100 };
+  for (int round = 0; round < ROUNDS; round++) {
+    float got[3][N];
+    tn_tensor *y[3];
+    tn_scope_begin(tn);
+    for (int i = 0; i < 3; i++) {
+      char name[8];
+      snprintf(name, sizeof name, "CPU:%d", i);
+      tn_tensor *x = tn_full(tn, tn_shape(N), TN_F32, (double)(100 * i + rank + round));
+      y[i] = tn_group_all_reduce(group, tn_to(x, name), TN_REDUCTION_ADD);
+    }
+    ok(tn_realize(tn, y, 3), "sums on several devices");
+    for (int i = 0; i < 3; i++) {
+      double wanted = (double)(size * (100 * i + round) + size * (size - 1) / 2);
+      ok(tn_read(y[i], TN_F32, got[i], sizeof got[i]), "a sum of a device");
+      check(got[i][0] == wanted && got[i][N - 1] == wanted, "a sum of a device is wrong");
+    }
+    tn_scope_end(tn);
+  }
+}
+
+/** The processes run two collectives that are alike in turns: all are told. */
+static void swapped(void) {
+  tn_tensor *y[2];
+  float got[4];
+  for (int i = 0; i < 2; i++)
+    y[i] = tn_group_all_reduce(group, tn_full(tn, tn_shape(4), TN_F32, i + 1), TN_REDUCTION_ADD);
+  tn_status s = tn_read(y[rank], TN_F32, got, sizeof got);
+  printf("process %" PRId64 ": %s\n", rank, tn_message(tn));
+  check(s == TN_ERR_ARGUMENT, "another order is not told");
+}
+
 /** The processes run collectives of other sizes: all are told, and go on being told. */
 static void differ(void) {
   ok(sum_of(4), "a sum");
@@ -393,15 +428,10 @@ int main(int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run)(void);
-  } cases[] = {{"collectives", collectives},
-               {"few", few},
-               {"products", products},
-               {"training", training},
-               {"differ", differ},
-               {"shapes", shapes},
-               {"dies", dies},
-               {"refuses", refuses},
-               {"engine", engine}};
+  } cases[] = {{"collectives", collectives}, {"few", few},         {"products", products},
+               {"training", training},       {"differ", differ},   {"shapes", shapes},
+               {"devices", devices},         {"swapped", swapped}, {"dies", dies},
+               {"refuses", refuses},         {"engine", engine}};
   tn_open_desc open = TN_OPEN_DESC_INIT;
   open.logger = (tn_logger){take_line, NULL, NULL};
   open.allocator = (tn_allocator){counted_alloc, counted_release, NULL, NULL};

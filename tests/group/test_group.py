@@ -9,12 +9,12 @@ from launch import BUILD, PROGRAM, fine, mpirun, skip_without_mpi
 
 def main():
     skip_without_mpi()
-    for n, cases in ((1, ("collectives", "refuses")), (2, ("collectives", "products", "training")),
-                     (4, ("collectives", "products", "training", "refuses"))):
+    for n, cases in ((1, ("collectives", "refuses")), (2, ("collectives", "products", "training", "devices")),
+                     (4, ("collectives", "products", "training", "devices", "refuses"))):
         for case in cases:
             fine(mpirun(n, PROGRAM, case), f"{case} of {n} processes")
     other = r"all_reduce of f32, process \d of \d: other processes run another"
-    for n, case in ((3, "differ"), (2, "shapes")):
+    for n, case in ((3, "differ"), (2, "shapes"), (2, "swapped")):
         told = fine(mpirun(n, PROGRAM, case), f"{case} of {n} processes")
         assert len(re.findall(other, told)) == n, told
     told = mpirun(3, PROGRAM, "dies", options=("--enable-recovery",)).stdout

@@ -84,6 +84,7 @@ static tn_tensor *make_op(tn_group *g, tn_tensor *x, const collective *what, tn_
   collective_op *op = mem_calloc(&g->context->mem, 1, sizeof *op);
   if (!op) return refuse(x, kind_name(what->kind), TN_ERR_MEMORY, "out of memory");
   *op = (collective_op){.group = group_retain(g), .what = *what};
+  op->what.number = atomic_fetch_add(&g->n_built, 1);
   snprintf(op->name, sizeof op->name, "%s of %s", kind_name(what->kind),
            dtype_name((dtype)type.dtype));
   tn_custom_desc desc = TN_CUSTOM_DESC_INIT;
@@ -179,7 +180,7 @@ tn_tensor *tn_group_all_reduce(tn_group *g, tn_tensor *x, tn_reduction r) {
   const char *why = objection(g, x, r);
   if (why) return refuse(x, function, TN_ERR_ARGUMENT, why);
   if (dtype_is_storage((dtype)t.dtype)) return refuse_storage(x, function);
-  return reduce(g, x, (collective){COLLECTIVE_ALL_REDUCE, r, 0}, t);
+  return reduce(g, x, (collective){.kind = COLLECTIVE_ALL_REDUCE, .reduction = r}, t);
 }
 
 tn_tensor *tn_group_broadcast(tn_group *g, tn_tensor *x, int64_t root) {
@@ -189,7 +190,9 @@ tn_tensor *tn_group_broadcast(tn_group *g, tn_tensor *x, int64_t root) {
   const char *why = objection(g, x, TN_REDUCTION_ADD);
   if (!why && (root < 0 || root >= g->size)) why = "there is no process of this number";
   if (why) return refuse(x, function, TN_ERR_ARGUMENT, why);
-  return make_op(g, x, &(collective){COLLECTIVE_BROADCAST, TN_REDUCTION_ADD, root}, t);
+  return make_op(
+      g, x,
+      &(collective){.kind = COLLECTIVE_BROADCAST, .reduction = TN_REDUCTION_ADD, .root = root}, t);
 }
 
 tn_tensor *tn_group_all_gather(tn_group *g, tn_tensor *x, int axis) {
@@ -203,7 +206,8 @@ tn_tensor *tn_group_all_gather(tn_group *g, tn_tensor *x, int axis) {
   joined.shape.size[at] = tn_dim_mul(g->context, t.shape.size[at], g->size);
   for (int i = t.shape.rank++; i > 0; i--) t.shape.size[i] = t.shape.size[i - 1];
   t.shape.size[0] = g->size;
-  tn_tensor *y = make_op(g, x, &(collective){COLLECTIVE_ALL_GATHER, TN_REDUCTION_ADD, 0}, t);
+  tn_tensor *y =
+      make_op(g, x, &(collective){.kind = COLLECTIVE_ALL_GATHER, .reduction = TN_REDUCTION_ADD}, t);
   y = tn_permute(y, moved_axis(t.shape.rank, at, false));
   return tn_reshape(y, joined.shape);
 }
@@ -226,5 +230,5 @@ tn_tensor *tn_group_reduce_scatter(tn_group *g, tn_tensor *x, tn_reduction r, in
   t.shape.size[at] = g->size;
   t.shape.size[at + 1] = part.shape.size[at];
   x = tn_permute(tn_reshape(x, t.shape), moved_axis(t.shape.rank, at, true));
-  return reduce(g, x, (collective){COLLECTIVE_REDUCE_SCATTER, r, 0}, part);
+  return reduce(g, x, (collective){.kind = COLLECTIVE_REDUCE_SCATTER, .reduction = r}, part);
 }

@@ -69,6 +69,7 @@ static tn_status open_group(tn_context *c, const tn_group_desc *given, tn_group 
   g->timeout_ns = (int64_t)((desc.timeout > 0 ? desc.timeout : 60) * 1e9);
   g->attachment.destroy = destroy_group;
   atomic_init(&g->count, 1);
+  atomic_init(&g->n_built, 0);
   mutex_init(&g->lock);
   s = mpi_open(&c->mem, &g->host.state, &g->rank, &g->size, &c->diag);
   if (s == TN_OK) {
@@ -161,8 +162,13 @@ static tn_status compare_processes(tn_group *g, uint64_t hash, bool *is_direct, 
 }
 
 static uint64_t hash_collective(const tn_group *g, const collective *c, const tn_type *in) {
-  const uint64_t words[] = {g->n_run,          c->kind,   c->reduction,
-                            (uint64_t)c->root, in->dtype, (uint64_t)in->shape.rank};
+  const uint64_t words[] = {g->n_run,
+                            c->number,
+                            c->kind,
+                            c->reduction,
+                            (uint64_t)c->root,
+                            in->dtype,
+                            (uint64_t)in->shape.rank};
   hasher h = hash_begin_keyed(0, 0); /* the same in all processes */
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) hash_add_word(&h, words[i]);
   for (int32_t i = 0; i < in->shape.rank; i++) hash_add_word(&h, (uint64_t)in->shape.size[i]);
