@@ -1,6 +1,6 @@
 /* Implements streams as the driver's non-blocking ones, and marks as events, which streams of any
    device await. The driver measures times between two events, as a float: they are counted from an
-   event that is never long ago. */
+   origin, the event of a mark that was asked for its time. */
 #include "device/cuda/cuda_backend.h"
 #include "device/cuda/cuda_device.h"
 
@@ -231,8 +231,9 @@ static tn_status mark_sync(void *mark, int64_t timeout_ns, tn_failure *f) {
   return status;
 }
 
-/** A mark that was done more than a second after the origin becomes the new one, so that a float of
-    milliseconds between the two tells microseconds. */
+/** The time of a mark; the host's where the driver cannot tell. A mark that was done more than a
+    second after the origin becomes the new one, so that a float of milliseconds between the two
+    tells microseconds while marks are asked often. */
 static int64_t mark_time(void *mark) {
   cuda_mark *m = mark;
   cuda_device *v = m->device;
@@ -241,9 +242,9 @@ static int64_t mark_time(void *mark) {
   if (cuda_enter(v, &unread)) return 0;
   mutex_lock(&v->lock);
   cuda_shared_event *former = v->origin;
-  if (former) v->cu.EventElapsedTime(&passed, former->event, m->event->event);
-  int64_t ns = former ? v->origin_ns + (int64_t)((double)passed * 1e6) : clock_now_ns();
-  if (!former || passed > 1000) {
+  bool is_told = former && !v->cu.EventElapsedTime(&passed, former->event, m->event->event);
+  int64_t ns = is_told ? v->origin_ns + (int64_t)((double)passed * 1e6) : clock_now_ns();
+  if (!is_told || passed > 1000) {
     atomic_fetch_add(&m->event->owners, 1);
     v->origin = m->event;
     v->origin_ns = ns;

@@ -44,6 +44,9 @@ static void list_lacking(const char *names[OP_LIMIT + 1]) {
   rule_target_list_missing_ops(&lacking, names);
 }
 
+/* The time in which a device ends an empty command, after a notification, unless it is lost. */
+#define TRIAL_NS INT64_C(60000000000)
+
 /* Losses. Drivers also notify of matters that are no failures, and say in no regular form which it
    is: a notification only has the device tried. */
 
@@ -52,21 +55,29 @@ void opencl_note(const char *text, const void *data, size_t bytes, void *device)
   atomic_fetch_add(&((opencl_device *)device)->noted, 1);
 }
 
+/** The status of a command, which is greater than CL_COMPLETE if it does not end in time. */
+static cl_status end_of(const opencl_device *v, cl_event event) {
+  int64_t deadline = clock_now_ns() + TRIAL_NS, pause_ns = 0;
+  cl_status state = 0, s = v->cl.Flush(v->mappings);
+  while (!s) {
+    s = v->cl.GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+    if (s || state <= CL_COMPLETE || !thread_poll(&pause_ns, deadline)) break;
+  }
+  return s ? s : state;
+}
+
 /** True if the device is available and does what it is given. */
 static bool passes_trial(const opencl_device *v) {
   uint32_t available = 0;
   cl_event event = NULL;
-  cl_status state = 0;
   cl_status s =
       v->cl.GetDeviceInfo(v->facts.id, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
   if (s || !available) return false;
   s = v->cl.EnqueueMarkerWithWaitList(v->mappings, 0, NULL, &event);
   if (s) return false;
-  s = v->cl.WaitForEvents(1, &event);
-  if (!s)
-    s = v->cl.GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+  s = end_of(v, event);
   v->cl.ReleaseEvent(event);
-  return !s && state >= 0;
+  return s == CL_COMPLETE;
 }
 
 bool opencl_is_lost(opencl_device *v) {
