@@ -254,39 +254,17 @@ static size_t launch_var(const build_state *m, const schedule_step *step, const 
 }
 
 static void add_loop(build_state *m, executable_step *to, const schedule_step *from) {
-  arena *a = &m->p->arena;
   const schedule_loop *loop = from->loop;
-  to->n_buffers = from->n_buffers;
-  to->buffers = arena_copy(a, from->buffers, from->n_buffers * sizeof *from->buffers);
   to->n_steps = loop->n_steps;
   to->trips = m->p->n_buffers + m->n_loops++;
   to->trip = executable_var(m->p, loop->trip->text);
-  to->states = arena_copy(a, loop->states, loop->n_states * sizeof *loop->states);
+  to->states = arena_copy(&m->p->arena, loop->states, loop->n_states * sizeof *loop->states);
   to->n_states = loop->n_states;
   to->until = loop->until;
 }
 
-static void add_step(build_state *m, executable_step *to, const schedule_step *from) {
+static void add_launch(build_state *m, executable_step *to, const schedule_step *from) {
   arena *a = &m->p->arena;
-  *to = (executable_step){.kind = from->kind, .guard = SIZE_MAX, .device = from->device};
-  if (from->guard) to->guard = m->first_guard + m->n_guards++;
-  to->name = arena_copy(a, from->name, strlen(from->name) + 1);
-  if (from->kind == STEP_CUSTOM) {
-    to->uid = from->custom->ints[0];
-    to->output = from->custom->ints[1];
-    to->n_buffers = from->n_buffers;
-    to->buffers = arena_copy(a, from->buffers, from->n_buffers * sizeof *from->buffers);
-    return;
-  }
-  if (from->kind == STEP_COPY) {
-    to->n_buffers = from->n_buffers;
-    to->buffers = arena_copy(a, from->buffers, from->n_buffers * sizeof *from->buffers);
-    return;
-  }
-  if (from->kind == STEP_LOOP) {
-    add_loop(m, to, from);
-    return;
-  }
   to->program = program_of(m, from->device, from->kernel);
   const tn_program_facts *f = &m->p->programs[to->program]->facts;
   size_t *buffers = arena_alloc(a, (f->n_globals + 1) * sizeof *buffers);
@@ -297,6 +275,24 @@ static void add_step(build_state *m, executable_step *to, const schedule_step *f
   to->values = values;
   to->n_buffers = f->n_globals;
   to->scratch = f->scratch;
+}
+
+static void add_step(build_state *m, executable_step *to, const schedule_step *from) {
+  arena *a = &m->p->arena;
+  *to = (executable_step){.kind = from->kind, .guard = SIZE_MAX, .device = from->device};
+  if (from->guard) to->guard = m->first_guard + m->n_guards++;
+  to->name = arena_copy(a, from->name, strlen(from->name) + 1);
+  to->n_buffers = from->n_buffers;
+  to->buffers = arena_copy(a, from->buffers, from->n_buffers * sizeof *from->buffers);
+  switch (from->kind) {
+  case STEP_CUSTOM:
+    to->uid = from->custom->ints[0];
+    to->output = from->custom->ints[1];
+    break;
+  case STEP_LOOP: add_loop(m, to, from); break;
+  case STEP_KERNEL: add_launch(m, to, from); break; /* its own order of buffers */
+  case STEP_COPY: break;
+  }
 }
 
 static void add_steps(build_state *m) {
