@@ -102,6 +102,24 @@ MAPPINGS = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"]
 ROUNDINGS = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
 
 
+def resized_beyond_f32():
+    """Sizes beyond 2^24, of which f32 has not all; the first resized axis has rows of ones, twos, …"""
+    whole = 2**24
+    for n, to, mapping, expected in ((1, whole + 1, "half_pixel", [1] * 4),
+                                     (1, whole + 1, "asymmetric", [1] * 4),
+                                     (whole, whole + 1, "half_pixel", [16] * 4),
+                                     (whole + 3, 4, "align_corners", [1, 6, 11, 17])):
+        x = (1 + (np.arange(n) >> 20)).astype(np.uint8).reshape(1, 1, 1, n)
+        yield Case(f"Resize of {n} to {to} by {mapping}", [
+            ("Resize", ["x0", "", "", "to"], ["r"], {
+                "mode": "nearest", "coordinate_transformation_mode": mapping,
+                "nearest_mode": "floor" if mapping == "asymmetric" else "round_prefer_floor"}),
+            ("Shape", ["r"], ["s"], {}), ("Slice", ["r", "last", "end", "axis"], ["y"], {})],
+            {"x0": In(x), "to": const([1, 1, 1, to]), "last": const([-4]), "end": const([2**40]),
+             "axis": const([3])}, ["s", "y"],
+            expected={"s": np.array([1, 1, 1, to]), "y": np.array([[[expected]]], np.uint8)})
+
+
 @thinned(19)
 def resize(version, rng):
     def made(x, scales=None, sizes=None, roi=None, label="", more=(), **attributes):
@@ -154,6 +172,8 @@ def resize(version, rng):
             ("Shape", ["x0"], ["s"], {}), ("Mul", ["s", "by"], ["to"], {}),
             ("Resize", ["x0", "", "", "to"], ["y"], {"mode": "linear"})],
             {"x0": n, "by": const([1, 1, 2, 2])}, ["y"], 0, more)
+    if version >= 19:
+        yield from resized_beyond_f32()
     if version >= 18:
         yield one("Resize", x, None, const([2.0, 0.5], F32), axes=[3, 2], mode="linear")
         # Without exclude_outside the runtime leaves out what is outside, too.

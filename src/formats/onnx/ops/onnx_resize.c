@@ -145,12 +145,21 @@ static value broadcast_along(builder *b, value v, const sizes *shape, size_t axi
   return build_expand(b, build_reshape(b, v, &s), shape);
 }
 
+/** Integer coordinates as indices of an axis, clamped to the edge. The last index as f32 may be
+    rounded up where f32 has not all integers. */
+static value clamp_index(builder *b, const node *in, value coordinates) {
+  enum { F32_ALL_INTEGERS = 1 << 24 };
+  value clamped = build_clip(b, coordinates, build_num(b, 0), last_index(b, in));
+  value index = build_cast(b, clamped, DT_I64);
+  if (in->hi <= F32_ALL_INTEGERS) return index;
+  return build_minimum(b, index, value_of(ex_size(b, ix_add_const(b->ir, in, -1), DT_I64)));
+}
+
 /** Gathers x at integer coordinates along an axis, clamped to the edge. */
 static value gather_clamped(builder *b, value x, size_t axis, const resized_axis *a,
                             value coordinates) {
   sizes s = sizes_with(sizes_of(x.node), axis, a->out);
-  value clamped = build_clip(b, coordinates, build_num(b, 0), last_index(b, a->in));
-  value index = broadcast_along(b, build_cast(b, clamped, DT_I64), &s, axis);
+  value index = broadcast_along(b, clamp_index(b, a->in, coordinates), &s, axis);
   return value_of(node_gather(b, x.node, axis, index.node));
 }
 
@@ -251,11 +260,13 @@ static value interpolate(const resize *r, value x, size_t axis, const resized_ax
   return sum;
 }
 
-/** True if the output repeats each element `scale` times, which needs no gather. */
+/** True if the output repeats each element `scale` times, which needs no gather. The scale of sizes
+    is rounded. */
 static bool is_repetition(const resize *r, const resized_axis *a) {
   bool rounds_down = r->rounds_by_scale || r->round == ROUND_FLOOR;
   bool rounds_to_nearest = !r->rounds_by_scale && r->round <= ROUND_PREFER_CEIL;
   if (r->mode != NEAREST || a->scale < 1 || a->scale != floor(a->scale)) return false;
+  if (ix_scale(r->b->ir, a->in, (int64_t)a->scale) != a->out) return false;
   switch (r->coordinates) {
   case ASYMMETRIC:
   case TF_HALF_PIXEL: return rounds_down;
