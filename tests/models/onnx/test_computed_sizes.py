@@ -341,6 +341,17 @@ def run_split(library, check):
         loaded.free()
 
 
+def run_no_parts(library, check):
+    """An axis with elements has no split into no parts."""
+    nodes = [constant("none"), node("NonZero", ["x"], ["at"]),
+             node("SplitToSequence", ["at", "none"], ["s"], axis=1), node("SequenceLength", ["s"], ["y"])]
+    try:
+        y = library.load(model(nodes).SerializeToString()).run({"x": np.ones(3, np.float32)})["y"]
+        check("no parts", False, f"{y}")
+    except Refused as e:
+        check("no parts", e.status == "ERR_SHAPE" and "the 0 parts add up to 0" in e.message, f"{e}")
+
+
 def run_sums_of_integers(library, check):
     """A sum over an input of integers is a size that a run computes, however long the input is."""
     nodes = [constant("all", 0), node("ReduceSum", ["mask", "all"], ["count"], keepdims=1),
@@ -393,6 +404,7 @@ def main():
     run_empty_refusals(library, check)
     run_products(library, check)
     run_split(library, check)
+    run_no_parts(library, check)
     run_sums_of_integers(library, check)
     run_explanation(sys.argv[1], check)
     run_check(sys.argv[1], check)

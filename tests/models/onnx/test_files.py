@@ -334,6 +334,10 @@ REFUSED = {
               inputs=ports(("x", FLOAT, [3, 4])),
               weights=[("none", np.zeros(0, np.float32)), ("to", np.array([0, 5]))]),
         "ERR_SHAPE", ["'the Resize'", "axis 0, of size 3, cannot be made 0"]),
+    "no parts of a sequence": (
+        model(node("SplitToSequence", "x p", "s", axis=1), node("SequenceLength", "s", "y"),
+              weights=[("p", np.zeros(0, np.int64))]), "ERR_SHAPE",
+        ["'the SplitToSequence'", "0 parts add up to 0", "axis 1 has size 4"]),
     "parts that are too many": (
         model(node("Split", "x p", "y z", axis=1), weights=[("p", np.array([1, 2, 1]))]), "ERR_SHAPE",
         ["'the Split'", "3 sizes", "2 outputs"]),

@@ -101,7 +101,7 @@ void onnx_SplitToSequence(onnx_call *c) {
   const node *const *parts = read_parts(c, x.node->dims[axis], &n);
   value *all = arena_alloc(b->arena, (n + 1) * sizeof *all);
   bool drops_axis = !onnx_has_input(c, 1) && !onnx_int_attribute(c, "keepdims", 1);
-  if (n) build_split(b, x, (int64_t)axis, parts, all, n);
+  build_split(b, x, (int64_t)axis, parts, all, n);
   for (size_t i = 0; drops_axis && i < n; i++)
     all[i] = build_squeeze(b, all[i], (tn_axes){.count = 1, .axis = {(int32_t)axis}});
   c->outputs[0] = onnx_sequence(c, all, n);
