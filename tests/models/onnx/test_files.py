@@ -338,6 +338,16 @@ REFUSED = {
         model(node("SplitToSequence", "x p", "s", axis=1), node("SequenceLength", "s", "y"),
               weights=[("p", np.zeros(0, np.int64))]), "ERR_SHAPE",
         ["'the SplitToSequence'", "0 parts add up to 0", "axis 1 has size 4"]),
+    "a shape of two dimensions": (
+        model(node("Reshape", "x s", "y"), inputs=ports(("x", FLOAT, [3, 4])),
+              weights=[("s", np.array([[4, 3]]))]), "ERR_SHAPE",
+        ["'the Reshape'", "'s' has 2 dimensions, expected a vector of integers"]),
+    "a shape of floats": (
+        model(node("Expand", "x s", "y"), inputs=ports(("x", FLOAT, [1]), ("s", FLOAT, [2]))),
+        "ERR_DTYPE", ["'the Expand'", "'s' is f32, expected a vector of integers"]),
+    "axes of floats": (
+        model(node("ReduceSum", "x a", "y"), weights=[("a", np.array([1], np.float32))]),
+        "ERR_DTYPE", ["'the ReduceSum'", "'a' is f32, expected a vector of integers"]),
     "parts that are too many": (
         model(node("Split", "x p", "y z", axis=1), weights=[("p", np.array([1, 2, 1]))]), "ERR_SHAPE",
         ["'the Split'", "3 sizes", "2 outputs"]),

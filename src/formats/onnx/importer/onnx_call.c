@@ -156,8 +156,20 @@ static const node *const *use_elements(onnx_call *c, size_t input, const node *c
   return e;
 }
 
+/** Refuses an input that cannot be a vector of integers, or one of them. */
+static void check_integers(const onnx_call *c, size_t input) {
+  const node *n = onnx_input(c, input).node;
+  if (n->rank > 1)
+    onnx_fail(c, TN_ERR_SHAPE, "input '%.200s' has %u dimensions, expected a vector of integers",
+              c->node->inputs.at[input], n->rank);
+  if (!dtype_is_int((dtype)n->dtype))
+    onnx_fail(c, TN_ERR_DTYPE, "input '%.200s' is %s, expected a vector of integers",
+              c->node->inputs.at[input], dtype_name((dtype)n->dtype));
+}
+
 static const node *const *computed_elements(onnx_call *c, size_t input, int64_t min,
                                             const node *most, bool may_vary, size_t *n) {
+  check_integers(c, input);
   value v = onnx_input(c, input);
   const node *const *e = computed_tensor_elements(c->m, v, min, most, may_vary, n);
   return use_elements(c, input, e, *n);
@@ -185,6 +197,7 @@ const node *onnx_bounded_size(onnx_call *c, size_t input, const node *most) {
 }
 
 const int64_t *onnx_static_ints(onnx_call *c, size_t input, size_t *n) {
+  check_integers(c, input);
   const node *const *e = shape_tensor_elements(c->m, onnx_input(c, input), n);
   use_elements(c, input, e, *n);
   int64_t *ints = arena_alloc(c->m->b.arena, (*n + 1) * sizeof *ints);

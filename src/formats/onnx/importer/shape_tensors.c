@@ -343,6 +343,7 @@ static void compute_elements(element_query *q, int64_t min, const node *most) {
 static const node *const *query_elements(import *m, value v, bool as_constant, int64_t min,
                                          const node *most, bool may_vary, size_t *n) {
   element_query q = {.m = m, .v = v, .as_constant = as_constant, .may_be_computed = most != NULL};
+  *n = 0;
   if (v.node->rank > 1 || !(as_constant || dtype_is_int((dtype)v.node->dtype))) return NULL;
   q.g = ir_new(ir_mem(m->b.ir), m->b.diag, false);
   if (!q.g) diag_raise(m->b.diag, TN_ERR_MEMORY, "out of memory");
