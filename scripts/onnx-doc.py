@@ -231,7 +231,8 @@ why the plan cannot run each. The body is then a model of its own; sizes that a 
   are known before the loop, else 0.
 - A failure of a step names the loop and the step's number, from 0. Entries of different shapes are one, by
   ONNX too. `progress` of `tn_open_desc` is called before each step and may end the loop, as it may a loop of
-  the plan ("Loops" in `library.md`); nothing else ends one whose condition holds forever.
+  the plan ("Loops" in `library.md`); nothing else ends one whose condition holds forever
+  (but a loop of the plan without a trip count, after 2^40 steps).
 - A state keeps its type. What the body reads of the graph around and what operators need as a constant
   (axes, steps) is a constant, a shape's element that is a number, or few elements that fold to constants.
   Sequences and optional values of the graph around may be read; a sequence as a state needs a loop that is

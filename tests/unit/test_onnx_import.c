@@ -5,6 +5,7 @@
 #include "support/tensor_check.h"
 
 #include "formats/model/model.h"
+#include "ir/core/tensor_loop.h"
 
 static void check_status(tn_context *c, tn_status s, tn_status expected, const char *word) {
   if (s != expected) fail_msg("status %d, not %d: %s", (int)s, (int)expected, tn_message(c));
@@ -449,6 +450,35 @@ static void shapes_of_updates_and_running_sums(void **state) {
   check_graph(*state, &graph, TN_OK, "");
 }
 
+/** A condition alone ends a loop without a trip count. */
+static void loops_have_no_limit_in_sight(void **state) {
+  static const char *const none[] = {NULL};
+  bytes graph = {.n = 0}, body = {.n = 0}, attribute = {.n = 0}, loop = {.n = 0}, file = {.n = 0};
+  tn_model *m;
+  put_node(&body, "Add", (const char *const[]){"s", "s", NULL}, "t", NULL, 0);
+  put_node(&body, "Less", (const char *const[]){"t", "most", NULL}, "goes", NULL, 0);
+  put_text(&body, 2, "body");
+  put_port(&body, 11, "i", ONNX_TYPE_I64, none);
+  put_port(&body, 11, "on", ONNX_TYPE_BOOL, none);
+  put_port(&body, 11, "s", ONNX_TYPE_F32, none);
+  put_port(&body, 12, "goes", ONNX_TYPE_BOOL, none);
+  put_port(&body, 12, "t", ONNX_TYPE_F32, none);
+  put_text(&attribute, 1, "body");
+  put_message(&attribute, 6, &body);
+  put_int(&attribute, 20, 5);
+  put_message(&loop, 5, &attribute);
+  put_weight(&graph, "most", ONNX_TYPE_F32, 0, NULL, (float[]){9}, 4);
+  put_port(&graph, 11, "x", ONNX_TYPE_F32, none);
+  put_output(&graph, "y");
+  put_node_with(&graph, "Loop", (const char *const[]){"", "", "x", NULL}, "y", &loop);
+  put_model(&file, "sample", &graph, 13);
+  check_ok(*state, tn_model_load_bytes(*state, file.at, file.n, NULL, &m));
+  const node *y = m->graph.nodes[m->graph.n_inputs];
+  assert_int_equal(y->op, OP_RESULT);
+  assert_int_equal(range_extent(loop_range(y->src[0]))->hi, INT64_C(1) << 40);
+  tn_model_free(m);
+}
+
 /* Bounds of sizes given by the caller. */
 
 static tn_status load_known(tn_context *c, size_t n, const tn_model_size sizes[], tn_model **m) {
@@ -557,6 +587,7 @@ int main(void) {
       TEST(inputs_with_a_value),
       TEST(attributes_that_refer),
       TEST(shapes_of_updates_and_running_sums),
+      TEST(loops_have_no_limit_in_sight),
       TEST(sizes_are_the_callers),
       TEST(likely_sizes_are_within_bounds),
       TEST(entries_of_sizes_have_one_size),

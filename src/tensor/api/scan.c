@@ -25,9 +25,6 @@ typedef struct scan_job {
 
 enum { MAX_TENSORS = 1 << 16 };
 
-/** Steps of a loop that a state ends. */
-#define MAX_STEPS (INT64_C(1) << 40)
-
 /* ---- Before the body ---- */
 
 static const node *find_steps(scan_job *j, builder *b) {
@@ -43,7 +40,7 @@ static const node *find_steps(scan_job *j, builder *b) {
     steps = x->dims[0];
   }
   bool may_be_open = j->desc.until != -1 && !j->n_ys;
-  if (!steps && may_be_open) return ix_const(b->ir, MAX_STEPS);
+  if (!steps && may_be_open) return ix_const(b->ir, LOOP_MAX_STEPS);
   if (!steps)
     diag_raise(b->diag, TN_ERR_ARGUMENT, "the number of steps is unknown: set `steps`, or give xs");
   return steps;

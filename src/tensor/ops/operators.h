@@ -171,6 +171,9 @@ value build_eye(builder *b, const node *rows, const node *columns, dtype t);
    The caller builds the body over the nodes of build_loop_index, build_loop_state and
    build_loop_entry, then build_loop makes the loop. */
 
+/** Steps of a loop that a state alone ends. */
+#define LOOP_MAX_STEPS (INT64_C(1) << 40)
+
 /** True if a size or a tensor depends on the step of a loop that it is in the body of. */
 bool build_depends_on_loop(builder *b, const node *x);
 

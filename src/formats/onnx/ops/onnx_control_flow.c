@@ -314,7 +314,7 @@ static const node *max_trip_count(const loop *l, value initial_condition) {
   if (!onnx_has_input(l->c, 0)) {
     if (l->n_scan_outputs)
       onnx_fail(l->c, TN_ERR_UNSUPPORTED, "scan outputs grow without a maximal trip count");
-    return ix_const(g, ONNX_SIZE_MAX);
+    return ix_const(g, LOOP_MAX_STEPS);
   }
   const node *const *count = onnx_shape_elements(l->c, 0, &n);
   if (n != 1) onnx_fail(l->c, TN_ERR_SHAPE, "the trip count must be a scalar");
