@@ -131,8 +131,10 @@ static void add_element(message_text *m, dtype t, const void *at) {
   uint64_t bits = scalar_load(t, at);
   if (dtype_has_floats(t))
     add_text(m, "%g", scalar_to_double(t, bits));
-  else
+  else if (dtype_is_signed(t))
     add_text(m, "%lld", (long long)bits);
+  else
+    add_text(m, "%llu", (unsigned long long)bits);
 }
 
 static void add_value(message_text *m, const plan_port *port, const plan_value *v) {

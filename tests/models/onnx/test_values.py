@@ -107,6 +107,12 @@ class Tests:
         self.check("few after them", self.run_reshape(binding, 2, [6, 2]))
         binding.free()
         loaded.free()
+        unsigned = self.library.load(model(
+            [helper.make_node("Cast", ["s"], ["t"], to=I64), helper.make_node("Reshape", ["x", "t"], ["y"])],
+            [("x", F32, [6]), ("s", TensorProto.UINT64, ["k"])], [("y", F32, None)]))
+        self.refused("a shape beyond 63 bits", "ERR_SHAPE", ["'s' = [9223372036854775813, 3]"],
+                     lambda: unsigned.run({"x": np.zeros(6, "f4"), "s": np.array([2**63 + 5, 3], "u8")}))
+        unsigned.free()
         large = model([helper.make_node("Reshape", ["x", "s"], ["y"])],
                       [("x", F32, [6]), ("s", I64, [300])], [("y", F32, None)])
         self.refused("an input that is too large", "ERR_UNSUPPORTED", ["'s'", "when the model runs"],
