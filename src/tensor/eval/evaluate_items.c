@@ -64,27 +64,42 @@ static map nodes_of_loops(arena *a, const node_list *order) {
   return found;
 }
 
-/** The values that an element depends on and other nodes of the graph read too, if they take more
-    than a pass over their operands to compute anew. */
-static node_list shared_values(listing *l, const node_list *order, const map *loops,
-                               const node *element) {
+/** True if a value takes more than a pass over its operands to compute anew. */
+static bool is_long(const node *n) {
+  return n->op == OP_REDUCE || n->op == OP_SCAN || n->op == OP_SCATTER;
+}
+
+/** The readers of each such value outside of loops, lists of nodes. */
+static map readers_of_long_values(const listing *l, const node_list *order, const map *loops) {
   tn_context *c = l->v->c;
-  arena *a = &c->arena;
-  node_list below = topo_sort(a, &element, 1, is_unknown, c), shared = {0};
-  map is_below = {0}, seen = {0};
-  for (size_t i = 0; i < below.n; i++) map_set(a, &is_below, below.at[i], (void *)element);
+  map found = {0};
   for (size_t i = 0; i < order->n; i++) {
     const node *n = order->at[i];
-    if (n->op == OP_ITEM || map_has(&is_below, n) || computed_value_of(c, n)) continue;
+    if (n->op == OP_ITEM || computed_value_of(c, n)) continue;
     for (size_t k = 0; k < n->n_src; k++) {
       const node *x = n->src[k];
-      bool is_long = x->op == OP_REDUCE || x->op == OP_SCAN || x->op == OP_SCATTER;
-      if (!is_long || !map_has(&is_below, x) || map_has(&seen, x) || map_has(loops, x) ||
-          computed_value_of(c, x))
-        continue;
-      map_set(a, &seen, x, (void *)x);
-      vec_push(a, &shared, x);
+      if (!is_long(x) || map_has(loops, x) || computed_value_of(c, x)) continue;
+      node_list *readers = map_get(&found, x);
+      if (!readers) readers = arena_calloc(&c->arena, 1, sizeof *readers);
+      map_set(&c->arena, &found, x, readers);
+      vec_push(&c->arena, readers, n);
     }
+  }
+  return found;
+}
+
+/** The values that an element depends on and other nodes of the graph read too. */
+static node_list shared_values(const listing *l, const map *readers, const node *element) {
+  tn_context *c = l->v->c;
+  node_list below = topo_sort(&c->arena, &element, 1, is_unknown, c), shared = {0};
+  map is_below = {0};
+  for (size_t i = 0; i < below.n; i++) map_set(&c->arena, &is_below, below.at[i], (void *)element);
+  for (size_t i = 0; i < below.n; i++) {
+    const node_list *of = map_get(readers, below.at[i]);
+    bool is_shared = false;
+    for (size_t k = 0; of && k < of->n && !is_shared; k++)
+      is_shared = !map_has(&is_below, of->at[k]);
+    if (is_shared) vec_push(&c->arena, &shared, below.at[i]);
   }
   return shared;
 }
@@ -99,11 +114,12 @@ static void list_elements(void *arg) {
   tn_context *c = l->v->c;
   node_list order = topo_sort(&c->arena, l->roots, l->n, is_unknown, c);
   map guards = guards_of_nodes(l, &order), loops = nodes_of_loops(&c->arena, &order);
+  map readers = readers_of_long_values(l, &order, &loops);
   for (size_t i = 0; i < order.n; i++) {
     if (order.at[i]->op != OP_ITEM) continue;
     const node *element = ir_item_element(c->ir, order.at[i]);
     if (computed_value_of(c, element)) continue;
-    node_list shared = shared_values(l, &order, &loops, element);
+    node_list shared = shared_values(l, &readers, element);
     retain_for_run(l->v, element);
     for (size_t k = 0; k < shared.n; k++) retain_for_run(l->v, shared.at[k]);
     vec_push(&c->arena, &l->all, (listed_element){element, map_get(&guards, order.at[i]), shared});
