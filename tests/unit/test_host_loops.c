@@ -9,8 +9,17 @@
 
 #include <unistd.h>
 
-/** Bodies of the loop: one for all sizes of its state, one for each, and one for each rank. */
-typedef enum body_kind { BODY_OPEN, BODY_OF_SIZES, BODY_OF_RANKS, BODY_KINDS } body_kind;
+/** Bodies of the loop: one for all sizes of its state, one for each, and one for each rank; and one
+    with entries that nothing reads. */
+typedef enum body_kind {
+  BODY_OPEN,
+  BODY_OF_SIZES,
+  BODY_OF_RANKS,
+  BODY_OF_ROWS,
+  BODY_KINDS
+} body_kind;
+
+enum { ROW = 1024 }; /* elements of such an entry */
 
 /** A loaded model with the context, the allocator and the callbacks that a test counts by. */
 typedef struct scene {
@@ -43,14 +52,31 @@ static void put_steps(bytes *body, body_kind kind) {
     put_node(body, "Reshape", (const char *const[]){"s", "flat", NULL}, "r", NULL, 0);
   const char *const of_sizes[] = {"s", "p", "p", NULL}, *const of_ranks[] = {"r", "one", NULL},
                     *const open[] = {"s", "one", NULL},
-                    *const * inputs[BODY_KINDS] = {open, of_sizes, of_ranks};
+                    *const * inputs[BODY_KINDS] = {open, of_sizes, of_ranks, open};
   put_node(body, "Concat", inputs[kind], "t", "axis", 0);
+  if (kind == BODY_OF_ROWS)
+    put_node(body, "Neg", (const char *const[]){"wide", NULL}, "e", NULL, 0);
+}
+
+/** Adds the loop; `more`: a second output, or NULL. */
+static void put_loop(bytes *graph, const bytes *attributes, const char *more) {
+  static bytes n;
+  n = *attributes;
+  put_text(&n, 1, "k");
+  put_text(&n, 1, "");
+  put_text(&n, 1, "x");
+  put_text(&n, 2, "y");
+  if (more) put_text(&n, 2, more);
+  put_text(&n, 3, "y");
+  put_text(&n, 4, "Loop");
+  put_message(graph, 1, &n);
 }
 
 /** y = x with a 1 appended in each of k steps, or two where a step halves the state. */
 static void growing_model(bytes *file, body_kind kind) {
   static const char *const none[] = {NULL}, *const n[] = {"n", NULL}, *const m[] = {"m", NULL},
                            *const row[] = {"1", "n", NULL};
+  static const float wide[ROW];
   static bytes graph, body, loop;
   graph = body = loop = (bytes){.n = 0};
   put_steps(&body, kind);
@@ -60,6 +86,7 @@ static void growing_model(bytes *file, body_kind kind) {
   put_port(&body, 11, "s", ONNX_TYPE_F32, n);
   put_port(&body, 12, "goes", ONNX_TYPE_BOOL, none);
   put_port(&body, 12, "t", ONNX_TYPE_F32, m);
+  if (kind == BODY_OF_ROWS) put_port(&body, 12, "e", ONNX_TYPE_F32, n);
   bytes attribute = {.n = 0};
   put_text(&attribute, 1, "body");
   put_message(&attribute, 6, &body);
@@ -70,7 +97,9 @@ static void growing_model(bytes *file, body_kind kind) {
   put_port(&graph, 11, "x", ONNX_TYPE_F32, kind == BODY_OF_RANKS ? row : n);
   put_port(&graph, 11, "k", ONNX_TYPE_I64, none);
   put_port(&graph, 12, "y", ONNX_TYPE_F32, m);
-  put_node_with(&graph, "Loop", (const char *const[]){"k", "", "x", NULL}, "y", &loop);
+  if (kind == BODY_OF_ROWS)
+    put_weight(&graph, "wide", ONNX_TYPE_F32, 1, (int64_t[]){ROW}, wide, sizeof wide);
+  put_loop(&graph, &loop, kind == BODY_OF_ROWS ? "rows" : NULL);
   put_model(file, "growth", &graph, 18);
 }
 
@@ -169,6 +198,29 @@ static void test_growth_of_sizes(void **state) {
   assert_int_equal(check_growth(BODY_OF_SIZES, false, 10), 10 + 20);
 }
 
+/** Of outputs that nothing reads nothing stays, whatever number of bindings ran. */
+static void test_unread_outputs(void **state) {
+  enum { BINDINGS = 50, STEPS = 8 };
+  tn_binding *own, *more[BINDINGS];
+  scene s;
+  (void)state;
+  open_scene(&s, BODY_OF_ROWS);
+  assert_int_equal(load(&s, false), TN_OK);
+  run_steps(&s, STEPS);
+  size_t before = atomic_load(&s.mem.bytes);
+  own = s.b;
+  for (size_t i = 0; i < BINDINGS; i++) {
+    assert_int_equal(tn_model_bind(s.model, &s.b), TN_OK);
+    run_steps(&s, STEPS);
+    more[i] = s.b;
+  }
+  for (size_t i = 0; i < BINDINGS; i++) tn_binding_free(more[i]);
+  s.b = own;
+  size_t after = atomic_load(&s.mem.bytes);
+  assert_true(after < before + STEPS * ROW * sizeof(float) * BINDINGS / 4);
+  close_scene(&s);
+}
+
 static void test_cancelling(void **state) {
   scene s;
   (void)state;
@@ -233,12 +285,11 @@ static void test_failing_runs(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_growth),
-                                     cmocka_unit_test(test_growth_of_ranks),
-                                     cmocka_unit_test(test_growth_of_sizes),
-                                     cmocka_unit_test(test_cancelling),
-                                     cmocka_unit_test(test_failing_allocations),
-                                     cmocka_unit_test(test_failing_runs)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_growth),          cmocka_unit_test(test_growth_of_ranks),
+      cmocka_unit_test(test_growth_of_sizes), cmocka_unit_test(test_unread_outputs),
+      cmocka_unit_test(test_cancelling),      cmocka_unit_test(test_failing_allocations),
+      cmocka_unit_test(test_failing_runs)};
   alarm(200);
   return cmocka_run_group_tests_name("host loops", tests, NULL, NULL);
 }

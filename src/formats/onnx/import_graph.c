@@ -51,6 +51,7 @@ void importer_reset(import *m) {
   m->values = m->sizes = (string_map){0};
   m->axes = m->nonzero = m->sequences = m->strings = (map){0};
   m->enclosing.n = m->inputs.n = m->outputs.n = m->lists.n = 0;
+  m->graph = m->model->graph;
   m->call = NULL;
   m->opsets = &m->model->opsets;
   host_steps_clear(m->host);
@@ -135,6 +136,7 @@ void import_graph(import *m, const onnx_model *model) {
     str_addf(&report, "%s\n", importer_problem_text(a, &problems.at[i]));
   if (report.n) fail_unsupported(m, &report);
   m->model = model;
+  m->graph = model->graph;
   m->opsets = &model->opsets;
   graph_import k = {.m = m};
   diag *d = m->b.diag;

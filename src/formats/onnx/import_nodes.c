@@ -154,6 +154,32 @@ void importer_add_node(import *m, const onnx_node *written) {
   }
 }
 
+/* Outputs that are read. */
+
+/** The outputs of a node that names were compared with so far. */
+typedef struct output_search {
+  const onnx_names *outputs;
+  bool *is_read;
+} output_search;
+
+static void note_read(void *user, const char *name) {
+  const output_search *s = user;
+  for (size_t i = 0; i < s->outputs->n; i++)
+    s->is_read[i] |= *name && !strcmp(s->outputs->at[i], name);
+}
+
+void onnx_find_read_outputs(const onnx_call *c, bool is_read[]) {
+  const import *m = c->m;
+  const onnx_graph *g = m->graph;
+  const onnx_nodes *nodes = g ? &g->nodes : &m->call->f->nodes;
+  output_search s = {&c->node->outputs, is_read};
+  memset(is_read, 0, c->n_outputs * sizeof *is_read);
+  for (size_t i = 0; i < nodes->n; i++)
+    onnx_node_for_names(m->b.arena, &nodes->at[i], note_read, &s);
+  for (size_t i = 0; g && i < g->outputs.n; i++) note_read(&s, g->outputs.at[i].name);
+  for (size_t i = 0; !g && i < m->call->f->outputs.n; i++) note_read(&s, m->call->f->outputs.at[i]);
+}
+
 /* Nodes that are built once more. */
 
 const importer_value *onnx_named_value(onnx_call *c, const char *name) {
@@ -213,11 +239,14 @@ void onnx_import_branch(onnx_call *c, const onnx_graph *g, const value in[], val
   import *m = c->m;
   body_import j = {.m = m, .g = g, .in = in, .out = out};
   string_map outer = m->values;
+  const onnx_graph *graph = m->graph;
   vec_push(m->b.arena, &m->enclosing, outer);
   m->values = (string_map){0};
+  m->graph = g;
   tn_status s = diag_catch(m->b.diag, import_body, &j);
   m->enclosing.n--;
   m->values = outer;
+  m->graph = graph;
   if (s == TN_OK) return;
   if (j.node && s != TN_ERR_MEMORY)
     diag_prefix(m->b.diag, "%.100s node '%.200s'", j.node->op_type, onnx_node_name(j.node));
@@ -281,14 +310,17 @@ static void call_function(import *m, const onnx_function *f, const onnx_node *n,
   function_import j = {.m = m, .call = &call, .in = in, .out = out};
   string_map outer = m->values;
   const onnx_opsets *opsets = m->opsets;
+  const onnx_graph *graph = m->graph;
   check_call(m, f, n, call.depth);
   vec_push(m->b.arena, &m->enclosing, outer);
   m->values = (string_map){0};
+  m->graph = NULL;
   m->call = &call;
   m->opsets = &f->opsets;
   tn_status s = diag_catch(m->b.diag, import_function, &j);
   m->enclosing.n--;
   m->values = outer;
+  m->graph = graph;
   m->call = call.caller;
   m->opsets = opsets;
   if (s == TN_OK) return;

@@ -126,6 +126,7 @@ static void find_problems_of_parts(import *m, const importer_problems *of_operat
 
 void import_find_problems(import *m, const onnx_model *model) {
   m->model = model;
+  m->graph = model->graph;
   m->opsets = &model->opsets;
   m->hosts_loops = m->callbacks.loop != NULL;
   m->has_late_bodies = m->hosts_loops && m->may_have_late_bodies;

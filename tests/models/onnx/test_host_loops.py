@@ -312,6 +312,17 @@ def branches_of_sizes():
                     node("If", ["some"], ["t"], then_branch=halve, else_branch=branch(node("Neg", ["s"], ["r"]))))
 
 
+def read_in_branches():
+    """One result of a loop is read in branches alone, and nothing reads the other."""
+    steps = [node("Concat", ["s", "x"], ["t"], axis=0), node("Neg", ["x"], ["d"]), ONWARD]
+    branches = {name: branch(node(op, ["grown"], ["r"])) for name, op in
+                (("then_branch", "Neg"), ("else_branch", "Abs"))}
+    return model([loop(["k", "yes", "x"], ["grown", "rows"], steps, [("s", F32, N)],
+                       [("t", F32, ["m"]), ("d", F32, N)]),
+                  node("Size", ["x"], ["n"]), constant("most", 4), node("Less", ["n", "most"], ["some"]),
+                  node("If", ["some"], ["y"], **branches)], [X, COUNT], [("y", F32, None)], checked=False)
+
+
 def shrinks_and_grows():
     steps = [node("Split", ["s"], ["a", "b"], axis=0, num_outputs=2), node("Add", ["a", "b"], ["t"]),
              node("Concat", ["r", "a"], ["q"], axis=0), ONWARD]
@@ -443,6 +454,7 @@ CASES = {
     "functions in loops": (of_functions(), vectors(5, 3, 1, k=[2, 1, 0])),
     "a rank that a condition ends": (until(), vectors(3, 1, 5)),
     "branches that sizes take": (branches_of_sizes(), vectors(8, 4, 1, k=[4, 1, 2])),
+    "a result that branches read": (read_in_branches(), vectors(5, 3, 1, k=[4, 1, 2])),
     "states that shrink and grow": (shrinks_and_grows(), vectors(8, 24, 4, k=[3, 2, 0])),
     "a loop in an unrolled one": (unrolled(), vectors(5, 3, 1, k=[2, 1, 0])),
     "a Scan of halves": (scan_of_halves(), [{"s0": some(n), "x": some(k, 2 * n)}

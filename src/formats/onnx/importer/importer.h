@@ -115,6 +115,7 @@ typedef struct import {
   const onnx_opsets *opsets;        /* of the model, or of the function that is expanded */
   string_map values;                /* name → importer_value, of the current graph */
   VEC(string_map) enclosing;        /* the values of the enclosing graphs, outermost first */
+  const onnx_graph *graph;          /* the current one; NULL: the nodes of `call` are at hand */
   const struct function_call *call; /* the function that is expanded; NULL: none */
   bool separates_names;             /* sizes of one name may differ */
   string_map sizes;                 /* name of a dimension → its first input_size */
@@ -315,6 +316,10 @@ bool onnx_wants_output(const onnx_call *c, size_t output);
 
 /** Raises unless all present inputs have the type of the first: ONNX promotes no types. */
 void onnx_require_same_types(const onnx_call *c);
+/** Tells of each output whether a node of the graph at hand, or of a graph in it, reads it, or the
+    graph gives it. `is_read` has n_outputs entries. */
+void onnx_find_read_outputs(const onnx_call *c, bool is_read[]);
+
 
 bool onnx_has_attribute(const onnx_call *c, const char *name);
 /** The attribute, NULL if absent; raises if it has another type. */

@@ -303,10 +303,6 @@ static onnx_graph body_graph(loop_import *l) {
   return g;
 }
 
-static bool is_wanted(const loop_import *l, size_t result) {
-  return onnx_wants_output(l->c, result);
-}
-
 static const bool *copy_flags(const loop_import *l, const bool from[], size_t n) {
   return from ? arena_copy(l->a, from, n * sizeof *from) : NULL;
 }
@@ -314,8 +310,8 @@ static const bool *copy_flags(const loop_import *l, const bool from[], size_t n)
 static void describe_loop(loop_import *l) {
   const onnx_loop_form *f = l->f;
   size_t results = f->n_states + f->n_entries, n = 0;
-  bool *wanted = arena_calloc(l->a, results + 1, sizeof *wanted);
-  for (size_t i = 0; i < results; i++) wanted[i] = is_wanted(l, i);
+  bool *wanted = arena_calloc(l->a, results + 1, sizeof *wanted); /* at least the node's outputs */
+  onnx_find_read_outputs(l->c, wanted);
   int64_t *fixed = arena_alloc(l->a, (l->inputs.n * TN_MAX_RANK + 1) * sizeof *fixed);
   size_t *ranks = arena_alloc(l->a, (l->inputs.n + 1) * sizeof *ranks);
   for (size_t i = 0; i < l->inputs.n; i++) ranks[i] = l->inputs.at[i].x->rank;
@@ -588,12 +584,12 @@ static size_t find_sizes(loop_import *l, const importer_loop_body *made, value r
 static void set_results(loop_import *l, const importer_loop_body *made, value results[]) {
   size_t n = 1, all = l->f->n_states + l->f->n_entries;
   for (size_t i = 0; i < all; i++)
-    if (is_wanted(l, i)) n += made->types[l->n_first + i].rank;
+    if (l->spec.is_wanted[i]) n += made->types[l->n_first + i].rank;
   value run = build_run(l, made, n);
   n = 1;
   for (size_t i = 0; i < all; i++) {
     sizes s;
-    if (!is_wanted(l, i)) continue;
+    if (!l->spec.is_wanted[i]) continue;
     const importer_type *t = &made->types[l->n_first + i];
     n = find_sizes(l, made, run, i, n, &s);
     if (s.rank > TN_MAX_RANK)
