@@ -25,7 +25,6 @@
 typedef struct scanning {
   ir *g;
   const codegen_options *options;
-  map carried; /* AFTER that a state is read by before a step → the END of the part before */
 } scanning;
 
 /** A loop that is a scan. */
