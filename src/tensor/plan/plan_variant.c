@@ -156,7 +156,6 @@ static void find_values(variant_builder *j) {
   }
 }
 
-/** Finds the executable's buffers of inputs, values, states and outputs. */
 /** The sizes of an output that runs of other variants compute and this one fixes, as where an array
     has no elements; NULL: a run tells them. */
 static const int64_t *known_sizes(const variant_builder *j, size_t i) {
@@ -171,6 +170,7 @@ static const int64_t *known_sizes(const variant_builder *j, size_t i) {
   return sizes;
 }
 
+/** Finds the executable's buffers of inputs, values, states and outputs. */
 static void find_buffers(variant_builder *j) {
   const tn_plan *p = j->p;
   plan_variant *v = j->v;
