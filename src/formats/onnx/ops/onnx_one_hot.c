@@ -1,5 +1,5 @@
 /* ONNX OneHot: compares indices with positions along a new axis, and selects one of two values. The
-   depth must be known before the model runs. */
+   depth may be a size that the run computes. */
 #include "formats/onnx/importer/shape_tensors.h"
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"

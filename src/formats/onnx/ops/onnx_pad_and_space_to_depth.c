@@ -1,5 +1,6 @@
 /* ONNX Pad (constant, edge, reflect, wrap; negative pads crop), CenterCropPad, DepthToSpace and
-   SpaceToDepth. Pads may be computed from shapes, but their signs must be known. */
+   SpaceToDepth. Signs of pads that are computed from shapes must be known; the run may compute
+   pads, and refuses negative ones. */
 #include "formats/onnx/ops/axis_arguments.h"
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"
