@@ -37,7 +37,7 @@ so in all versions, or in those that are named.
 |---|---|---|---|
 {rows}
 
-## What is refused
+## Refused cases
 
 - Types other than strings (below) and those of tensors here, which are {types}:
   no complex numbers, no floats of 6 bits, and sparse tensors in the file alone. Elements of 4 and 2
@@ -115,7 +115,8 @@ them. Where one cannot, as an `auto_pad` with a stride, a Split into equal parts
 Reshape of n into (n/2, 2), or an operand of n rows that is added to one of m, the model is compiled for
 each set of sizes that a run first has, and eight are kept; `tenon inspect` names the node. A run whose
 sizes do not fit fails with the node's name. Where nodes fit together for all sizes from 1 on, as those that
-PyTorch writes for `index_add`, these stay open, and only sets with a 0 are compiled one by one. Sizes that are fixed, or equated, with `sizes` of
+PyTorch writes for `index_add`, these stay open with the policies `AUTO` and `STEADY` (`tn_variants`), and only
+sets with a 0 are compiled one by one. Sizes that are fixed, or equated, with `sizes` of
 `tn_model_desc` (`--size`) avoid that.
 
 ## Sequences and optional values
@@ -184,7 +185,7 @@ ONNX Runtime takes all. A mean of nothing is NaN (0 there), and a OneHot of dept
 MaxUnpool takes an element's place for one in the image of the element's own batch entry and channel,
 as MaxPool gives it.
 
-## What takes long
+## Slow cases
 
 - NonMaxSuppression takes a step for each box that a class may give, `max_output_boxes_per_class` or
   all boxes, also where fewer are left: a limit close to what is needed is faster.
