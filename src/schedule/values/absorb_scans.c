@@ -31,23 +31,9 @@ typedef struct absorbing {
   ir *g;
   const machine *machine;
   values *all;
-  map readers;  /* tensor → its only reader; NULL: several, or it is needed as an array */
+  map readers;  /* values_only_readers */
   map carriers; /* tensors of scans, and of values that read one, each of one reader */
 } absorbing;
-
-static void note_reader(absorbing *s, const node *tensor, const value *reader) {
-  const value *only = map_has(&s->readers, tensor) ? NULL : reader;
-  map_set(ir_scratch(s->g), &s->readers, tensor, (void *)only);
-}
-
-static void find_readers(absorbing *s, const normalised *in) {
-  for (size_t i = 0; i < s->all->at.n; i++) {
-    const value *v = s->all->at.at[i];
-    for (size_t k = 0; k < v->inputs.tensors.n; k++) note_reader(s, v->inputs.tensors.at[k], v);
-    for (size_t k = 0; k < v->inputs.arrays.n; k++) note_reader(s, v->inputs.arrays.at[k], NULL);
-  }
-  for (size_t i = 0; i < in->n_roots; i++) note_reader(s, in->roots[i], NULL);
-}
 
 /** True for a scan without classes, of rows that fit into scratch memory, and not of other scans.
  */
@@ -169,7 +155,7 @@ void absorb_scans(ir *g, const machine *m, const normalised *in, values *v) {
   if (has_teams(m)) return;
   arena_mark here = arena_save(ir_scratch(g));
   absorbing s = {.g = g, .machine = m, .all = v};
-  find_readers(&s, in);
+  s.readers = values_only_readers(ir_scratch(g), v, in->roots, in->n_roots);
   find_carriers(&s);
   for (size_t i = 0; i < v->at.n; i++)
     if (v->at.at[i]->updates && v->at.at[i]->updates->is_distinct) absorb_into(&s, v->at.at[i]);

@@ -16,24 +16,9 @@
 
 typedef struct scan_views {
   ir *g;
-  const normalised *in;
   values *all;
-  map readers; /* tensor → its only reader; NULL: several, or one that needs it as an array */
+  map readers; /* values_only_readers */
 } scan_views;
-
-static void note_reader(scan_views *s, const node *tensor, const value *reader) {
-  const value *only = map_has(&s->readers, tensor) ? NULL : reader;
-  map_set(ir_scratch(s->g), &s->readers, tensor, (void *)only);
-}
-
-static void find_readers(scan_views *s) {
-  for (size_t i = 0; i < s->all->at.n; i++) {
-    const value *v = s->all->at.at[i];
-    for (size_t k = 0; k < v->inputs.tensors.n; k++) note_reader(s, v->inputs.tensors.at[k], v);
-    for (size_t k = 0; k < v->inputs.arrays.n; k++) note_reader(s, v->inputs.arrays.at[k], NULL);
-  }
-  for (size_t i = 0; i < s->in->n_roots; i++) note_reader(s, s->in->roots[i], NULL);
-}
 
 /** An index over an axis from its end. */
 static const node *from_end(ir *g, const node *size, const node *index) {
@@ -129,8 +114,8 @@ static void store_root(scan_views *s, const node *root) {
 
 void scan_views_store(ir *g, const normalised *in, values *v) {
   arena_mark here = arena_save(ir_scratch(g));
-  scan_views s = {.g = g, .in = in, .all = v};
-  find_readers(&s);
+  scan_views s = {.g = g, .all = v};
+  s.readers = values_only_readers(ir_scratch(g), v, in->roots, in->n_roots);
   for (size_t i = 0; i < in->n_roots; i++) store_root(&s, in->roots[i]);
   arena_rewind(ir_scratch(g), here);
 }

@@ -167,3 +167,21 @@ value_list *values_readers(arena *a, const values *v) {
     }
   return readers;
 }
+
+static void note_reader(arena *a, map *readers, const node *tensor, const value *reader) {
+  const value *only = map_has(readers, tensor) ? NULL : reader;
+  map_set(a, readers, tensor, (void *)only);
+}
+
+map values_only_readers(arena *a, const values *v, const node *const roots[], size_t n) {
+  map readers = {0};
+  for (size_t i = 0; i < v->at.n; i++) {
+    const value *x = v->at.at[i];
+    for (size_t k = 0; k < x->inputs.tensors.n; k++)
+      note_reader(a, &readers, x->inputs.tensors.at[k], x);
+    for (size_t k = 0; k < x->inputs.arrays.n; k++)
+      note_reader(a, &readers, x->inputs.arrays.at[k], NULL);
+  }
+  for (size_t i = 0; i < n; i++) note_reader(a, &readers, roots[i], NULL);
+  return readers;
+}

@@ -151,6 +151,10 @@ typedef VEC(value *) value_list;
 /** The values that read each value, by position. */
 value_list *values_readers(arena *a, const values *v);
 
+/** Tensor → the only value that reads it; NULL: several do, or one as a whole array, or it is one
+   of n roots. */
+map values_only_readers(arena *a, const values *v, const node *const roots[], size_t n);
+
 /** True if an expression over values reads x as it is: a PARAM, or a tensor that is a key. */
 bool value_is_leaf(const map *tensors, const node *x);
 
