@@ -8,18 +8,21 @@
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/item_bounds.h"
 
-static bool is_index(const node *n, void *user) {
-  (void)user;
+bool size_has_part(const node *n, void *unused) {
+  (void)unused;
   bool compares = n->dtype == DT_BOOL && n->n_src && n->src[0]->dtype == DT_INDEX;
   return n->dtype == DT_INDEX || compares;
 }
 
-bool size_is_computed(builder *b, const node *size) {
-  if (!ir_has_items(b->ir)) return false;
-  node_list order = topo_sort(b->arena, &size, 1, is_index, NULL);
+bool size_has_item(arena *a, const node *size) {
+  node_list order = topo_sort(a, &size, 1, size_has_part, NULL);
   for (size_t i = 0; i < order.n; i++)
     if (order.at[i]->op == OP_ITEM) return true;
   return false;
+}
+
+bool size_is_computed(builder *b, const node *size) {
+  return ir_has_items(b->ir) && size_has_item(b->arena, size);
 }
 
 static const node *number_of(builder *b, const node *size) {

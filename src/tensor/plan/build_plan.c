@@ -6,7 +6,7 @@
 #include "ir/core/var_names.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/copy_graph.h"
-#include "tensor/ops/operators.h"
+#include "tensor/ops/computed_sizes.h"
 #include "tensor/plan/plan_values.h"
 #include "tensor/plan/shared_constants.h"
 #include "tensor/plan/variant_table.h"
@@ -83,12 +83,6 @@ static void copy_graph(plan_builder *j) {
 }
 
 /* Facts. */
-
-static bool is_index(const node *n, void *user) {
-  (void)user;
-  bool compares = n->dtype == DT_BOOL && n->n_src && n->src[0]->dtype == DT_INDEX;
-  return n->dtype == DT_INDEX || compares;
-}
 
 static bool is_fact(const node *n) { return n->op == OP_VAR && !var_is_trip(n->text); }
 
@@ -186,7 +180,7 @@ static void pin_facts(const plan_builder *j, const node *kernel) {
     for (uint32_t k = 0; k < kernel->src[i]->rank; k++)
       vec_push(j->work, &sizes, kernel->src[i]->dims[k]);
   }
-  node_list order = topo_sort(j->work, sizes.at, sizes.n, is_index, NULL);
+  node_list order = topo_sort(j->work, sizes.at, sizes.n, size_has_part, NULL);
   for (size_t i = 0; i < order.n; i++)
     if (is_fact(order.at[i]))
       j->plan->facts[plan_find_fact(j->plan, order.at[i]->text)].is_pinned = true;
@@ -221,14 +215,6 @@ static int32_t size_number(plan_builder *j, const node *size) {
   return j->n_size_numbers - 1;
 }
 
-/** True if an ITEM is in a size. */
-static bool is_computed(plan_builder *j, const node *size) {
-  node_list order = topo_sort(j->work, &size, 1, is_index, NULL);
-  bool is = false;
-  for (size_t i = 0; i < order.n; i++) is |= order.at[i]->op == OP_ITEM;
-  return is;
-}
-
 static void set_port(plan_builder *j, plan_port *p, const char *name, const node *n) {
   builder b = {.arena = &j->plan->arena, .diag = j->d};
   if (n->rank > TN_MAX_RANK) diag_raise(j->d, TN_ERR_SHAPE, "%s has rank %d", name, (int)n->rank);
@@ -243,7 +229,7 @@ static void set_port(plan_builder *j, plan_port *p, const char *name, const node
                              .min = n->dims[i]->lo,
                              .max = n->dims[i]->hi,
                              .number = size_number(j, n->dims[i])};
-    bool is = p->size[i].is_computed = is_computed(j, n->dims[i]);
+    bool is = p->size[i].is_computed = size_has_item(j->work, n->dims[i]);
     p->has_computed_size |= is;
     if (!is) find_fact(j->plan, &p->size[i], n->dims[i]);
     vec_push(j->work, &j->sizes, is ? ix_const(j->plan->template.ir, 0) : n->dims[i]);
