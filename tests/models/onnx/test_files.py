@@ -348,6 +348,14 @@ REFUSED = {
     "axes of floats": (
         model(node("ReduceSum", "x a", "y"), weights=[("a", np.array([1], np.float32))]),
         "ERR_DTYPE", ["'the ReduceSum'", "'a' is f32, expected a vector of integers"]),
+    "a transform of negative length": (
+        model(node("DFT", "x n", "y", axis=1), inputs=ports(("x", FLOAT, [1, 4, 1])),
+              weights=[("n", np.array(-4))]), "ERR_SHAPE",
+        ["'the DFT'", "dft_length is -4, expected at least 1"]),
+    "frames of negative length": (
+        model(node("STFT", "x by w n", "y"), inputs=ports(("x", FLOAT, [1, 8, 1])),
+              weights=[("by", np.array(2)), ("w", np.ones(4, np.float32)), ("n", np.array(-4))]),
+        "ERR_SHAPE", ["'the STFT'", "frame_length is -4, expected at least 1"]),
     "parts that are too many": (
         model(node("Split", "x p", "y z", axis=1), weights=[("p", np.array([1, 2, 1]))]), "ERR_SHAPE",
         ["'the Split'", "3 sizes", "2 outputs"]),

@@ -177,6 +177,14 @@ static int64_t read_number(onnx_call *c, size_t input, int64_t absent) {
   return *given;
 }
 
+/** The length that input i gives; -1: it is absent. */
+static int64_t read_length(onnx_call *c, size_t input, const char *name) {
+  int64_t n = read_number(c, input, -1);
+  if (onnx_has_input(c, input) && n < 1)
+    onnx_fail(c, TN_ERR_SHAPE, "%s is %lld, expected at least 1", name, (long long)n);
+  return n;
+}
+
 static int64_t constant_size(onnx_call *c, const node *size) {
   if (!node_is_const(size))
     onnx_fail_varying_size(c, size, "the length of the transform, %s, varies",
@@ -193,7 +201,7 @@ void onnx_DFT(onnx_call *c) {
   if (x.node->rank < 2)
     onnx_fail(c, TN_ERR_SHAPE, "the input has %u dimensions, expected 2 or more", x.node->rank);
   size_t axis = read_axis(c, x.node->rank);
-  int64_t n = read_number(c, 1, -1);
+  int64_t n = read_length(c, 1, "dft_length");
   if (n < 0) {
     n = constant_size(c, x.node->dims[axis]);
     if (inverse && onesided) n = 2 * (n - 1);
@@ -219,7 +227,7 @@ void onnx_STFT(onnx_call *c) {
   builder *b = onnx_builder(c);
   value x = onnx_input(c, 0), window = onnx_has_input(c, 2) ? onnx_input(c, 2) : (value){0};
   dtype t = (dtype)x.node->dtype;
-  int64_t step = read_number(c, 1, 0), n = read_number(c, 3, -1);
+  int64_t step = read_number(c, 1, 0), n = read_length(c, 3, "frame_length");
   if (x.node->rank == 2) x = build_unsqueeze(b, x, (tn_axes){.count = 1, .axis = {2}});
   if (x.node->rank != 3)
     onnx_fail(c, TN_ERR_SHAPE, "the signal has %u dimensions, expected 3", x.node->rank);
