@@ -302,6 +302,8 @@ value onnx_string_vector(onnx_call *c, const char *name);
     not take them. */
 bool onnx_build_on_strings(onnx_call *c, const onnx_op *row);
 
+/** Raises if a step of the host would read a value that steps of a loop of the plan compute. */
+void onnx_refuse_host_in_loop(const onnx_call *c, const node *n);
 /** The result of a step of the host, which gets inputs that are present, in their order. */
 value onnx_host_step(onnx_call *c, host_step step, const value in[], size_t n, dtype t,
                      const sizes *s);
@@ -314,12 +316,12 @@ value onnx_scalar_input(onnx_call *c, size_t i);
 /** True if the node names an output. Using an output that was not built raises. */
 bool onnx_wants_output(const onnx_call *c, size_t output);
 
-/** Raises unless all present inputs have the type of the first: ONNX promotes no types. */
-void onnx_require_same_types(const onnx_call *c);
 /** Tells of each output whether a node of the graph at hand, or of a graph in it, reads it, or the
     graph gives it. `is_read` has n_outputs entries. */
 void onnx_find_read_outputs(const onnx_call *c, bool is_read[]);
 
+/** Raises unless all present inputs have the type of the first: ONNX promotes no types. */
+void onnx_require_same_types(const onnx_call *c);
 
 bool onnx_has_attribute(const onnx_call *c, const char *name);
 /** The attribute, NULL if absent; raises if it has another type. */

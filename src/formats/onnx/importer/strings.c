@@ -132,7 +132,7 @@ bool onnx_build_on_strings(onnx_call *c, const onnx_op *row) {
 /* Steps of the host. */
 
 /** Raises if the body of a loop that is being imported computes a value. */
-static void refuse_loop(const onnx_call *c, const node *n) {
+void onnx_refuse_host_in_loop(const onnx_call *c, const node *n) {
   arena *a = c->m->b.arena;
   node_list order = topo_sort(a, &n, 1, NULL, NULL);
   if (loop_find_unbound(a, order.at, order.n)[order.n - 1])
@@ -145,7 +145,7 @@ value onnx_host_step(onnx_call *c, host_step step, const value in[], size_t n, d
   const node **src = arena_alloc(m->b.arena, (n + s->rank + 1) * sizeof *src);
   for (size_t i = 0; i < n; i++) {
     src[i] = value_typed(&m->b, in[i]).node;
-    refuse_loop(c, src[i]);
+    onnx_refuse_host_in_loop(c, src[i]);
   }
   for (size_t i = 0; i < s->rank; i++) src[n + i] = s->at[i];
   step.name =

@@ -599,10 +599,19 @@ static void set_results(loop_import *l, const importer_loop_body *made, value re
   }
 }
 
+/** Raises if the loop is in one of the plan, whose steps compute what it reads: before its body is
+    imported, as the import of a body may import others. */
+static void refuse_in_loop(const loop_import *l) {
+  if (l->spec.has_trips) onnx_refuse_host_in_loop(l->c, l->c->inputs[0].node);
+  if (l->spec.has_condition) onnx_refuse_host_in_loop(l->c, l->c->inputs[1].node);
+  for (size_t i = 0; i < l->inputs.n; i++) onnx_refuse_host_in_loop(l->c, l->inputs.at[i].x);
+}
+
 void onnx_host_loop(onnx_call *c, const onnx_loop_form *f, value results[]) {
   loop_import l = {.c = c, .f = f, .a = &c->m->host->arena, .n_first = f->is_scan ? 0 : 1};
   list_inputs(&l);
   describe_loop(&l);
+  refuse_in_loop(&l);
   importer_loop_body made = import_loop(&l);
   const node *goes_on = f->is_scan || made.is_late ? NULL : made.outputs[0];
   if (!f->is_scan && made.types->dtype != DT_BOOL)
