@@ -52,9 +52,10 @@ TN_API int64_t tn_group_rank(const tn_group *group);
 
 /* Collectives are operations of the graph. All processes build the same ones in the same order, and
    run them in the same order with tensors of equal types and shapes; each is compared before it
-   runs, and the group is lost where they differ (TN_ERR_ARGUMENT), where a process does not come (TN_ERR_TIMEOUT), or where an engine
-   fails (TN_ERR_IO); the device stays usable. The host waits for them, they cannot stand in the
-   body of tn_scan, and run in the order of the plan's steps, which is the same for equal graphs. */
+   runs, and the group is lost where they differ (TN_ERR_ARGUMENT), where a process does not come
+   (TN_ERR_TIMEOUT), or where an engine fails (TN_ERR_IO); the device stays usable. The host waits
+   for them, they cannot stand in the body of tn_scan, and run in the order of the plan's steps,
+   which is the same for equal graphs. */
 
 /** Combines x elementwise over all processes; each gets the result, with x's shape and type. Sums
     and products of f16 and bf16 are computed in f32 and rounded once; the order of sums is the
