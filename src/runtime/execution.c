@@ -201,6 +201,8 @@ static bool is_awaited(const execution *e, const command_section *section) {
 static tn_status await_sections(execution *e, tn_status s, diag *d) {
   diag unread;
   if (s == TN_OK) s = signal_wait(e->done, e->runs, -1, d);
+  if (s == TN_OK && e->reads_after)
+    s = signal_wait(queue_timeline(e->queue), e->reads_after, -1, d);
   if (s == TN_OK) return s;
   diag_clear(&unread);
   if (execution_is_handed_over(e))
@@ -276,7 +278,13 @@ typedef struct use_waits {
 
 static void add_wait(void *user, tn_signal *timeline, uint64_t value, bool ends) {
   use_waits *w = user;
-  if (!w->list) w->list = command_list_open(executable_first_device(w->e->p));
+  execution *e = w->e;
+  bool is_own = timeline == queue_timeline(e->queue);
+  if (is_own && (!e->reads_after || e->reads_after == value)) {
+    e->reads_after = value; /* the run's own lists wait for it */
+    return;
+  }
+  if (!w->list) w->list = command_list_open(executable_first_device(e->p));
   if (w->list) (ends ? command_list_wait_end : command_list_wait)(w->list, timeline, value);
   w->lacks_memory |= !w->list;
 }
@@ -294,7 +302,7 @@ static void note_use_of_buffer(void *user, tn_buffer *b, contents_use use) {
 
 static void note_told_failure(void *user, tn_buffer *b, contents_use use) {
   const execution *e = user;
-  if (use.writes) buffer_note_told(b, queue_timeline(e->queue));
+  if (use.writes) buffer_forget_writes(b, queue_timeline(e->queue));
 }
 
 /** Notes the uses of what was submitted. The failure of a run that its caller is told does not fail
@@ -334,6 +342,7 @@ static tn_status copy_span(execution *e, const tn_span *to, const tn_span *from,
   if (!list) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   begin_list(e);
   command_list_wait(list, e->done, e->after);
+  command_list_wait(list, queue_timeline(e->queue), e->reads_after);
   command_list_copy(list, to, from);
   return end_list(e, list, d);
 }
@@ -549,12 +558,13 @@ static tn_status run_sections(execution *e, diag *d) {
 
 tn_status execution_start(execution *e, diag *d) {
   e->arena.diag = d;
+  e->n_sections_submitted = 0;
+  e->reads_after = 0;
   tn_status s = prepare_run(e, d);
   if (s != TN_OK) return s;
   for (size_t i = 0; i < e->p->n_steps; i++) e->custom_calls[i].is_done = false;
   run_profile_begin(&e->profile);
   step_reuse_begin(e);
-  e->n_sections_submitted = 0;
   if (e->queues) s = execution_queues_await_buffers(e, d);
   if (execution_is_handed_over(e)) s = await_other_uses(e, d);
   if (s == TN_OK) s = run_sections(e, d);

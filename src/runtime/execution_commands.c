@@ -238,11 +238,15 @@ static void record_timed_step(struct execution *e, tn_commands *c, size_t i) {
 }
 
 /** Records all steps of a section, or those that the run at hand needs. With a stream, each list
-    waits for the one before it in the run, and fails with it. */
+    waits for the one before it in the run, and for the last write of what the run reads, and fails
+    with them. */
 static void record_section(struct execution *e, command_section *section, tn_commands *c,
                            bool all) {
   bool is_first = true;
-  if (queue_has_stream(e->queue)) command_list_wait_at(c, e->done, &e->after);
+  if (queue_has_stream(e->queue)) {
+    command_list_wait_at(c, e->done, &e->after);
+    command_list_wait_at(c, queue_timeline(e->queue), &e->reads_after);
+  }
   for (size_t i = section->step; i < section->step + section->n_steps; i++) {
     if (!all && !step_reuse_runs(&e->reuse, i)) continue;
     if (!is_first) command_list_barrier(c);

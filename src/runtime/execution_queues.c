@@ -89,12 +89,13 @@ void execution_queues_record(struct execution *e, command_section *section,
 
 /* Running. */
 
-/** The failure of what wrote a buffer before matters where the run reads it. */
+/** The failure of what wrote a buffer before does not matter where the run gives it new contents.
+ */
 static void wait_for_buffer(void *user, tn_buffer *b, contents_use use) {
   tn_span span;
-  diag *d = user, unread;
-  diag_clear(&unread);
-  if (d->status == TN_OK) buffer_span(b, &span, use.reads ? d : &unread);
+  diag *d = user;
+  if (use.writes && !use.reads) buffer_forget_writes(b, NULL);
+  if (d->status == TN_OK) buffer_span(b, &span, d);
 }
 
 tn_status execution_queues_await_buffers(struct execution *e, diag *d) {

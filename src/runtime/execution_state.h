@@ -110,6 +110,8 @@ struct execution {
   uint64_t runs;  /* value of `done` after the last command list */
   uint64_t after; /* value of `done` that the next command list waits for: the one before it in the
                      same run, or 0 */
+  uint64_t reads_after; /* value of the queue's timeline whose failure fails the run: the last write
+                           of its inputs by the queue; 0: that is known to have ended */
   size_t n_sections_submitted; /* command lists of the present run */
   execution_values values;
   execution_memory memory;

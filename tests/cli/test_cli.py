@@ -1295,7 +1295,7 @@ class Inspect(Case):
         self.assertEqual(told["outputs"][0]["first"], [6] * 4)
         page = self.file("page.html")
         tenon("explain", even, "-o", page)
-        self.assertIn("Exact sizes: sizes are known exactly at each run, because of MatMul node &#39;squaring&#39;",
+        self.assertIn("Note: sizes are known exactly at each run, because of MatMul node &#39;squaring&#39;",
                       page.read_text().replace("'", "&#39;"))
         self.assertIn("\nsizes are known exactly at each run, because of MatMul node 'squaring'",
                       tenon("explain", even).stdout)

@@ -98,15 +98,19 @@ static void check_affine(tn_context *c, tn_tensor *y, int times) {
 static void realising_does_not_wait(void **state) {
   (void)state;
   pause_ p;
+  tn_queue *q;
   tn_context *c = open_ref();
   tn_tensor *x = ramp(c);
   check_ok(c, tn_realize(c, &x, 1));
   check_affine(c, realise_affine(c, x), 1); /* compiled from here on */
+  assert_int_equal(queue_pool_get(&c->queues, c->device, TN_QUEUE_COMPUTE, &q, &c->diag), TN_OK);
+  uint64_t before = queue_last_number(q);
   begin_pause(&p);
   tn_tensor *y = realise_affine(c, x);
   y = realise_affine(c, y);
   y = realise_affine(c, y); /* one after the other */
   end_pause(&p);
+  assert_int_equal(queue_last_number(q), before + 3); /* each is one list */
   check_affine(c, y, 3);
   tn_close(c);
 }
@@ -474,7 +478,6 @@ static void freed_blocks_are_reused_by_order(void **state) {
   close_blocks(&b);
 }
 
-/** A caller of the public interface may release a buffer whose commands were submitted. */
 static void *end_second(void *arg) {
   usleep(20000);
   tn_signal_set(arg, 1);
@@ -508,6 +511,7 @@ static void failed_uses_are_not_the_end(void **state) {
   close_blocks(&b);
 }
 
+/** A caller of the public interface may release a buffer whose commands were submitted. */
 static void exposed_buffers_count_all_commands(void **state) {
   (void)state;
   blocks b;

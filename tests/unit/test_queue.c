@@ -875,6 +875,31 @@ static void freeing_a_queue_cancels(void **state) {
     }
 }
 
+/** Lists that the device has are not cancelled. */
+static void freeing_a_queue_waits_for_the_device(void **state) {
+  fixture *f = *state;
+  const float x = 1;
+  tn_span span;
+  pthread_t t;
+  tn_queue *q = new_queue(f, REF, TN_QUEUE_COMPUTE);
+  tn_signal *s = new_signal(f, REF);
+  tn_buffer *b = new_buffer(f, REF, &x, 1);
+  fine(f, tn_buffer_span(b, &span, &f->failure));
+  atomic_store(&ref_is_paused, true);
+  for (uint64_t i = 1; i <= 2; i++) {
+    tn_queue_fill(q, &span, 1);
+    tn_queue_signal(q, s, i);
+    submit(f, q);
+  }
+  pthread_create(&t, NULL, free_queue, q);
+  usleep(50000); /* the queue is being freed by now */
+  atomic_store(&ref_is_paused, false);
+  for (uint64_t i = 1; i <= 2; i++) await(f, s, i);
+  pthread_join(t, NULL);
+  tn_buffer_release(b);
+  tn_signal_free(s);
+}
+
 /** Counts the threads of this process. */
 static int count_threads(void) {
   int n = 0;
@@ -1339,6 +1364,7 @@ int main(void) {
                                      TEST(empty_copies_do_nothing),
                                      TEST(a_refused_command_loses_no_device),
                                      TEST(freeing_a_queue_cancels),
+                                     TEST(freeing_a_queue_waits_for_the_device),
                                      TEST(threads_start_when_needed),
                                      TEST(a_thread_that_does_not_start_fails_the_submission),
                                      TEST(bad_commands_are_told),

@@ -75,7 +75,7 @@ static void add_head(str *s, const profile *p, const graph_lines *graphs, const 
     str_add(s, ".");
   }
   if (exact) {
-    str_add(s, " Exact sizes: ");
+    str_add(s, " Note: ");
     html_escape(s, exact);
     str_add(s, ".");
   }

@@ -189,14 +189,16 @@ tn_status buffer_span_on(tn_buffer *b, const tn_signal *timeline, tn_span *span,
   return status;
 }
 
-/** Waits for the uses so far, without the lock: other threads may add theirs meanwhile. */
+/** Waits for the uses so far, without the lock: other threads may add theirs meanwhile, unless
+   there is no memory for that. */
 static tn_status await_uses(tn_buffer *b, diag *d) {
   timeline_points uses = {0};
+  tn_status status = TN_OK;
   mutex_lock(&b->lock);
   bool is_copied = timeline_points_copy(&uses, &b->uses, b->device->mem);
+  if (!is_copied) status = timeline_points_wait(&b->uses, -1, d);
   mutex_unlock(&b->lock);
-  tn_status status =
-      is_copied ? timeline_points_wait(&uses, -1, d) : diag_set(d, TN_ERR_MEMORY, "out of memory");
+  if (is_copied) status = timeline_points_wait(&uses, -1, d);
   timeline_points_clear(&uses, b->device->mem);
   return status;
 }
@@ -232,7 +234,7 @@ void buffer_note_use(tn_buffer *b, tn_signal *timeline, uint64_t value, point_us
   mutex_unlock(&base->lock);
 }
 
-void buffer_note_told(tn_buffer *b, const tn_signal *timeline) {
+void buffer_forget_writes(tn_buffer *b, const tn_signal *timeline) {
   b = base_of(b);
   mutex_lock(&b->lock);
   timeline_points_forget_writes(&b->uses, timeline);

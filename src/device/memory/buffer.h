@@ -56,8 +56,9 @@ void buffer_for_waits(tn_buffer *b, const tn_signal *timeline, bool reads,
 /** Notes that a queue uses the buffer until its timeline is at `value`. */
 void buffer_note_use(tn_buffer *b, tn_signal *timeline, uint64_t value, point_use use);
 
-/** Notes that the failure of a queue's writes so far was told: later reads do not fail by it. */
-void buffer_note_told(tn_buffer *b, const tn_signal *timeline);
+/** Has later reads not fail by the writes so far of a queue with that timeline (NULL: of all):
+   their failure was told, or the contents are new. */
+void buffer_forget_writes(tn_buffer *b, const tn_signal *timeline);
 
 /** Notes that the caller knows the buffer's place, and may submit commands that use it: when the
     buffer is released, all that queues of its device were given counts as its uses. */

@@ -27,8 +27,9 @@ tn_status buffer_reserve_on(tn_device *device, tn_buffer **at, uint64_t bytes,
 
 tn_status buffer_copy_prefix(tn_buffer *to, tn_buffer *from, uint64_t bytes, diag *d) {
   tn_span a, b;
-  tn_status s = buffer_span(to, &a, d);
-  if (s == TN_OK) s = buffer_span(from, &b, d);
+  tn_status s = buffer_span(from, &b, d);
+  if (s == TN_OK && bytes >= buffer_bytes(to)) buffer_forget_writes(to, NULL);
+  if (s == TN_OK) s = buffer_span(to, &a, d);
   if (s != TN_OK) return s;
   if (a.bytes < bytes || b.bytes < bytes)
     return diag_set(

@@ -44,9 +44,6 @@ static void list_lacking(const char *names[OP_LIMIT + 1]) {
   rule_target_list_missing_ops(&lacking, names);
 }
 
-/* The time in which a device ends an empty command, after a notification, unless it is lost. */
-#define TRIAL_NS INT64_C(60000000000)
-
 /* Losses. Drivers also notify of matters that are no failures, and say in no regular form which it
    is: a notification only has the device tried. */
 
@@ -55,36 +52,40 @@ void opencl_note(const char *text, const void *data, size_t bytes, void *device)
   atomic_fetch_add(&((opencl_device *)device)->noted, 1);
 }
 
-/** The status of a command, which is greater than CL_COMPLETE if it does not end in time. */
-static cl_status end_of(const opencl_device *v, cl_event event) {
-  int64_t deadline = clock_now_ns() + TRIAL_NS, pause_ns = 0;
-  cl_status state = 0, s = v->cl.Flush(v->mappings);
-  while (!s) {
-    s = v->cl.GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
-    if (s || state <= CL_COMPLETE || !thread_poll(&pause_ns, deadline)) break;
-  }
-  return s ? s : state;
+static void end_trial(opencl_device *v) {
+  if (v->trial) v->cl.ReleaseEvent(v->trial);
+  v->trial = NULL;
 }
 
-/** True if the device is available and does what it is given. */
-static bool passes_trial(const opencl_device *v) {
+/** Gives the device an empty command, in place of the one that it has. */
+static cl_status begin_trial(opencl_device *v) {
+  end_trial(v);
+  cl_status s = v->cl.EnqueueMarkerWithWaitList(v->mappings, 0, NULL, &v->trial);
+  if (s) v->trial = NULL;
+  return s ? s : v->cl.Flush(v->mappings);
+}
+
+/** True if the device is available and does what it is given, or has not done it yet: nobody waits.
+ */
+static bool passes_trial(opencl_device *v, bool is_new) {
   uint32_t available = 0;
-  cl_event event = NULL;
+  cl_status state = 0;
   cl_status s =
       v->cl.GetDeviceInfo(v->facts.id, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
   if (s || !available) return false;
-  s = v->cl.EnqueueMarkerWithWaitList(v->mappings, 0, NULL, &event);
-  if (s) return false;
-  s = end_of(v, event);
-  v->cl.ReleaseEvent(event);
-  return s == CL_COMPLETE;
+  if (is_new && begin_trial(v)) return false;
+  s = v->cl.GetEventInfo(v->trial, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+  if (s || state <= CL_COMPLETE) end_trial(v);
+  return !s && state >= CL_COMPLETE;
 }
 
 bool opencl_is_lost(opencl_device *v) {
-  if (atomic_load(&v->tried) != atomic_load(&v->noted)) {
+  if (atomic_load(&v->tried) != atomic_load(&v->noted) || atomic_load(&v->is_tried)) {
     mutex_lock(&v->lock);
     unsigned noted = atomic_load(&v->noted);
-    if (atomic_load(&v->tried) != noted && !passes_trial(v)) atomic_store(&v->is_lost, true);
+    bool is_new = atomic_load(&v->tried) != noted;
+    if ((is_new || v->trial) && !passes_trial(v, is_new)) atomic_store(&v->is_lost, true);
+    atomic_store(&v->is_tried, v->trial != NULL);
     atomic_store(&v->tried, noted);
     mutex_unlock(&v->lock);
   }
@@ -93,6 +94,7 @@ bool opencl_is_lost(opencl_device *v) {
 
 static void opencl_close(void *device) {
   opencl_device *v = device;
+  end_trial(v);
   if (v->mappings) v->cl.ReleaseCommandQueue(v->mappings);
   if (v->context) v->cl.ReleaseContext(v->context);
   mutex_free(&v->lock);

@@ -44,8 +44,10 @@ typedef struct opencl_device {
   int32_t index;
   opencl_facts facts;
   cl_context context;
-  mutex lock;                      /* of the queue below */
+  mutex lock;                      /* of the queue and the event below */
   cl_queue mappings;               /* maps staging memory */
+  cl_event trial;                  /* of an empty command that tries the device; NULL: none */
+  atomic_bool is_tried;            /* there is one */
   atomic_uint noted;               /* notifications of the driver's about something that ran */
   atomic_uint tried;               /* of these, those after which the device was tried */
   atomic_bool is_lost;             /* it did not pass the trial */

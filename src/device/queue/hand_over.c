@@ -9,8 +9,9 @@
    Launches that are a graph (work_graph.h) are handed over as one piece.
 
    A signal is promised when all commands before it have been handed over: then nothing but the loss
-   of a device can fail it. If a wait that was left to the device turns out to have failed, its
-   device is lost, and so the list fails from there on. */
+   of a device can fail it, or the failure of an earlier list of the queue, as a wait for one is not
+   left to the device. A list fails from a wait on that turns out to have failed when the list is
+   completed. */
 #include "device/memory/span.h"
 #include "device/queue/queue_state.h"
 
@@ -48,11 +49,12 @@ static void fail_from(tn_queue *q, submission *s, size_t from, const tn_failure 
     queue_keep_failure(q, s->number, f, is_lost);
 }
 
-/** Skips a list as a whole after the failure of an earlier one. */
-static void skip_after_failure(tn_queue *q, submission *s) {
+/** Skips a list as a whole if `check` finds why. */
+static void skip_list(tn_queue *q, submission *s,
+                      tn_status (*check)(tn_queue *q, uint64_t number, tn_failure *f)) {
   tn_failure f;
   f.text[0] = 0;
-  if (!queue_check_begin(q, s->number, &f) || !s->failed_from) return;
+  if (!check(q, s->number, &f) || !s->failed_from) return;
   s->failed_from = 0;
   s->why = f;
 }
@@ -240,7 +242,7 @@ static outcome hand_over_list(handing *h) {
   tn_failure f;
   if (!s->next_command) {
     forget_mark(h->q); /* a stamp is no earlier than its list */
-    skip_after_failure(h->q, s);
+    skip_list(h->q, s, queue_check_begin);
   }
   for (; s->next_command < s->n && stop == HANDED_OVER; s->next_command += stop != HELD) {
     const command *c = &s->commands[s->next_command];
@@ -325,7 +327,7 @@ static void complete_on_host(tn_queue *q, submission *s, size_t i) {
 bool queue_complete(tn_queue *q, submission *s, const queue_end *e) {
   tn_failure f;
   f.text[0] = 0;
-  if (!s->n_ended) skip_after_failure(q, s);
+  if (!s->n_ended) skip_list(q, s, queue_check_earlier);
   if (e->mark && (f.status = stream_mark_sync(e->mark, &f))) fail_from(q, s, e->command, &f, true);
   check_awaits(q, s, e->n_awaits);
   const command *c = e->command < s->n ? &s->commands[e->command] : NULL;

@@ -141,17 +141,29 @@ tn_status queue_take_list(tn_queue *q, tn_commands **c, diag *d) {
 
 /* Failures. */
 
-tn_status queue_check_begin(tn_queue *q, uint64_t number, tn_failure *f) {
+/** The submission of a number in the ring, where it stays until its place is needed; NULL: the list
+    runs on its caller's thread. Under the lock. */
+static submission *submission_of(const tn_queue *q, uint64_t number) {
+  submission *s = q->ring[(number - 1) % QUEUE_RING];
+  return s && s->number == number ? s : NULL;
+}
+
+tn_status queue_check_earlier(tn_queue *q, uint64_t number, tn_failure *f) {
   f->status = TN_OK;
   mutex_lock(&q->lock);
-  if (atomic_load(&q->is_cancelled))
-    tn_fail(f, TN_ERR_CANCELLED, "the queue of device %s was freed before the commands ran",
-            q->device->name);
-  else if ((q->failure.is_pending && number > q->failure.number) ||
-           (number > q->failure.skip_above && number <= q->failure.skip_to))
+  const submission *s = submission_of(q, number);
+  if (s && s->is_skipped)
+    *f = s->skipped_by;
+  else if (q->failure.is_pending && number > q->failure.number)
     *f = q->failure.why;
   mutex_unlock(&q->lock);
   return f->status;
+}
+
+tn_status queue_check_begin(tn_queue *q, uint64_t number, tn_failure *f) {
+  if (!atomic_load(&q->is_cancelled)) return queue_check_earlier(q, number, f);
+  return tn_fail(f, TN_ERR_CANCELLED, "the queue of device %s was freed before the commands ran",
+                 q->device->name);
 }
 
 void queue_keep_failure(tn_queue *q, uint64_t number, const tn_failure *f, bool is_lost) {
@@ -164,14 +176,24 @@ void queue_keep_failure(tn_queue *q, uint64_t number, const tn_failure *f, bool 
   mutex_unlock(&q->lock);
 }
 
+/** Has the submissions behind the failed one skipped. Under the lock. */
+static void skip_later(tn_queue *q) {
+  const queue_failure *f = &q->failure;
+  for (uint64_t n = atomic_load(&q->n_submitted); n > f->number && n > q->n_done; n--) {
+    submission *s = submission_of(q, n);
+    if (!s || s->is_skipped) continue;
+    s->is_skipped = true;
+    s->skipped_by = f->why;
+  }
+}
+
 /** Reports the pending failure; TN_OK if there is none. Under the lock. */
 static tn_status report_failure(tn_queue *q, diag *d) {
   queue_failure *f = &q->failure;
   if (!f->is_pending) return TN_OK;
   if (!f->is_lost) {
     f->is_pending = false;
-    f->skip_above = f->number;
-    f->skip_to = atomic_load(&q->n_submitted);
+    skip_later(q);
   }
   d->failure = f->why;
   return diag_complete(d, d->status);

@@ -15,10 +15,9 @@ enum { QUEUE_RING = 64 };
 /** A failure of a queue's commands that no signal carries: it skips the submissions after it until
     it is reported, once. */
 typedef struct queue_failure {
-  bool is_pending;              /* not reported */
-  bool is_lost;                 /* the device is lost: stays pending */
-  uint64_t number;              /* of the submission that failed: those after it are skipped */
-  uint64_t skip_above, skip_to; /* submissions that are skipped for one that is reported */
+  bool is_pending; /* not reported */
+  bool is_lost;    /* the device is lost: stays pending */
+  uint64_t number; /* of the submission that failed: those after it are skipped */
   tn_failure why;
 } queue_failure;
 
@@ -72,7 +71,10 @@ typedef struct queue_position {
   size_t command;
 } queue_position;
 
-/** Why a submission is to be skipped as a whole; TN_OK: it is not. */
+/** The failure of an earlier submission for which one is skipped as a whole; TN_OK: none. */
+tn_status queue_check_earlier(tn_queue *q, uint64_t number, tn_failure *failure);
+
+/** As queue_check_earlier, for one that has not begun: it is cancelled where the queue is freed. */
 tn_status queue_check_begin(tn_queue *q, uint64_t number, tn_failure *failure);
 
 /** Keeps the failure of a submission that no signal carries, or that is the loss of the device. */

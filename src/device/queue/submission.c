@@ -67,6 +67,7 @@ tn_status submission_fill(submission *s, tn_commands *list, diag *d) {
   s->n = list->n;
   s->next_command = s->n_awaits = s->n_checked = s->n_ends = s->n_published = s->n_ended = 0;
   s->failed_from = SIZE_MAX;
+  s->is_skipped = false;
   return TN_OK;
 }
 

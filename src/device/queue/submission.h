@@ -21,6 +21,8 @@ typedef struct submission {
   size_t n;
   void *block; /* the memory of the commands, of all they point to, and of the arrays below */
   size_t block_bytes;
+  bool is_skipped; /* under the queue's lock: for a failure of an earlier one that was reported, */
+  tn_failure skipped_by;
   /* For queues with a stream: */
   size_t next_command; /* to be handed over */
   size_t *awaits;      /* indices of waits that were left to the device */

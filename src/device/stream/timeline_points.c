@@ -4,7 +4,7 @@
 
 static bool is_reached(const timeline_point *p) { return signal_get(p->timeline) >= p->value; }
 
-/** The failure of the latest write of a point that is reached. */
+/** The failure of a point's latest write, which is TN_ERR_TIMEOUT as long as it has not ended. */
 static tn_status check_write(const timeline_point *p, diag *d) {
   return p->written ? signal_wait(p->timeline, p->written, 0, d) : TN_OK;
 }
@@ -14,10 +14,12 @@ void timeline_points_drop_reached(timeline_points *p) {
   diag unread;
   diag_clear(&unread);
   for (size_t i = 0; i < p->n; i++) {
-    if (is_reached(&p->at[i]) && check_write(&p->at[i], &unread) == TN_OK)
-      signal_release(p->at[i].timeline);
+    timeline_point *k = &p->at[i];
+    if (k->written && check_write(k, &unread) == TN_OK) k->written = 0;
+    if (is_reached(k) && !k->written)
+      signal_release(k->timeline);
     else
-      p->at[kept++] = p->at[i];
+      p->at[kept++] = *k;
   }
   p->n = kept;
 }

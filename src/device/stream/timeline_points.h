@@ -16,14 +16,15 @@ typedef struct timeline_points {
   size_t n, cap;
 } timeline_points;
 
-/** Drops the points that are reached, unless they are failed writes. */
+/** Drops the points that are reached, unless they are failed writes, and forgets good writes. */
 void timeline_points_drop_reached(timeline_points *p);
 
 /** How commands use a piece of memory. */
 typedef enum point_use { POINT_READS, POINT_WRITES_PART, POINT_WRITES } point_use;
 
 /** Adds a point, and drops those that are reached; a write of the whole memory makes failed ones
-    good. Without memory it waits for the point instead. */
+    good. Of a timeline the last write alone is known: who writes a part has read the rest, or is
+    told of the failure. Without memory it waits for the point instead, whose failure is lost. */
 void timeline_points_add(timeline_points *p, const mem *m, tn_signal *timeline, uint64_t value,
                          point_use use);
 
