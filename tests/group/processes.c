@@ -273,7 +273,7 @@ static void devices(void) {
     tn_tensor *y[3];
     tn_scope_begin(tn);
     for (int i = 0; i < 3; i++) {
-      char name[8];
+      char name[24];
       snprintf(name, sizeof name, "CPU:%d", i);
       tn_tensor *x = tn_full(tn, tn_shape(N), TN_F32, (double)(100 * i + rank + round));
       y[i] = tn_group_all_reduce(group, tn_to(x, name), TN_REDUCTION_ADD);
