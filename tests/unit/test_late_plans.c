@@ -302,6 +302,7 @@ static void graphs_that_fit_no_computed_sizes_have_plans_of_each_value(void **st
 static void small_outputs_leave_plans_shared(void **state) {
   tn_context *c = *state;
   bytes late = {0};
+  const float x[4 * 5] = {0};
   float y[4 * 5];
   tn_model *m;
   first_rows_model(&late);
@@ -310,6 +311,7 @@ static void small_outputs_leave_plans_shared(void **state) {
   for (int64_t end = 1; end < 3; end++) check_first_rows(c, b, end);
   int64_t shared = check_first_rows(c, b, 3), four = 4;
   check_bound(b, tn_binding_output(b, "y", TN_F32, y, 4 * 3 * sizeof *y));
+  check_bound(b, tn_binding_input(b, "x", tn_shape(5, 4), TN_F32, x, sizeof x));
   check_bound(b, tn_binding_input(b, "end", tn_shape(1), TN_I64, &four, sizeof four));
   assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
   check_text(tn_binding_message(b), "output y");
