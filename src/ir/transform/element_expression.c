@@ -83,8 +83,11 @@ void element_source_coordinates(ir *g, const node *view, const node *x, const no
 static const node *pad_step(sweep *w, const node *n, const node *const e[]) {
   const node *x = n->src[0], **to = arena_alloc(w->a, (x->rank + 1) * sizeof *to);
   for (size_t i = 0; i < n->rank; i++) to[i] = ix_sub(w->g, e[i], n->src[2 + i]);
-  return select(w, ix_in_bounds(w->g, x->rank, to, x->dims), element_of(w, x, to),
-                element_of(w, n->src[1], NULL));
+  const node *inside = ix_in_bounds(w->g, x->rank, to, x->dims);
+  bool is_known = inside->op == OP_CONST;
+  if (is_known && node_int(inside)) return element_of(w, x, to);
+  const node *fill = element_of(w, n->src[1], NULL);
+  return is_known ? fill : select(w, inside, element_of(w, x, to), fill);
 }
 
 /** A user's index as a coordinate that is inside where *g is true. The index may be any number, so
