@@ -35,16 +35,20 @@ static const char *row_domain(const char *domain) {
   return strcmp(domain, "ai.onnx") ? domain : "";
 }
 
+/** Models have many nodes and the table many rows: most differ in the first letter. */
+static bool has_name(const onnx_op *row, const char *name) {
+  return *row->name == *name && !strcmp(row->name, name);
+}
+
 const onnx_op *op_table_find(const char *domain, const char *name) {
   for (size_t i = 0; i < ROWS; i++)
-    if (!strcmp(table[i].name, name) && !strcmp(table[i].domain, row_domain(domain)))
-      return &table[i];
+    if (has_name(&table[i], name) && !strcmp(table[i].domain, row_domain(domain))) return &table[i];
   return NULL;
 }
 
 const onnx_op *op_table_find_elsewhere(const char *domain, const char *name) {
   for (size_t i = 0; i < ROWS; i++)
-    if (!strcmp(table[i].name, name) && strcmp(table[i].domain, row_domain(domain)) != 0)
+    if (has_name(&table[i], name) && strcmp(table[i].domain, row_domain(domain)) != 0)
       return &table[i];
   return NULL;
 }
