@@ -300,17 +300,16 @@ static void note_use_of_buffer(void *user, tn_buffer *b, contents_use use) {
   buffer_note_use(b, queue_timeline(e->queue), queue_last_number(e->queue), of);
 }
 
+/** The caller is told the failure of the run, so that it does not fail later readers as well. */
 static void note_told_failure(void *user, tn_buffer *b, contents_use use) {
   const execution *e = user;
   if (use.writes) buffer_forget_writes(b, queue_timeline(e->queue));
 }
 
-/** Notes the uses of what was submitted. The failure of a run that its caller is told does not fail
-    those who read what it wrote. */
-static void note_uses(execution *e, bool is_told) {
-  if (!execution_is_handed_over(e) || !e->n_sections_submitted) return;
-  execution_for_buffers(e, note_use_of_buffer, e);
-  if (is_told) execution_for_buffers(e, note_told_failure, e);
+/** Visits the buffers of a run that submitted anything to its stream. */
+static void for_used_buffers(execution *e,
+                             void (*visit)(void *user, tn_buffer *b, contents_use use)) {
+  if (execution_is_handed_over(e) && e->n_sections_submitted) execution_for_buffers(e, visit, e);
 }
 
 /** Submits a list, unless it is empty, and releases it; its end raises `done`. */
@@ -568,7 +567,8 @@ tn_status execution_start(execution *e, diag *d) {
   if (e->queues) s = execution_queues_await_buffers(e, d);
   if (execution_is_handed_over(e)) s = await_other_uses(e, d);
   if (s == TN_OK) s = run_sections(e, d);
-  note_uses(e, s != TN_OK);
+  for_used_buffers(e, note_use_of_buffer);
+  if (s != TN_OK) for_used_buffers(e, note_told_failure);
   run_profile_end(&e->profile, e->values.vars, s == TN_OK);
   step_reuse_end(e, s == TN_OK);
   return s;
@@ -579,7 +579,7 @@ tn_status execution_run(execution *e, diag *d) {
   if (execution_is_handed_over(e)) s = await_sections(e, s, d);
   if (s == TN_OK) return s;
   step_reuse_forget(&e->reuse);
-  note_uses(e, true);
+  for_used_buffers(e, note_told_failure);
   return s;
 }
 

@@ -89,18 +89,26 @@ void execution_queues_record(struct execution *e, command_section *section,
 
 /* Running. */
 
-/** The failure of what wrote a buffer before does not matter where the run gives it new contents.
- */
-static void wait_for_buffer(void *user, tn_buffer *b, contents_use use) {
+static void wait_for_input(void *user, tn_buffer *b, contents_use use) {
   tn_span span;
   diag *d = user;
-  if (use.writes && !use.reads) buffer_forget_writes(b, NULL);
-  if (d->status == TN_OK) buffer_span(b, &span, d);
+  if (use.reads && d->status == TN_OK) buffer_span(b, &span, d);
+}
+
+/** The failure of what wrote a buffer before does not matter where the run gives it new contents.
+ */
+static void wait_for_output(void *user, tn_buffer *b, contents_use use) {
+  tn_span span;
+  diag *d = user;
+  if (use.reads || d->status != TN_OK) return;
+  buffer_forget_writes(b, NULL);
+  buffer_span(b, &span, d);
 }
 
 tn_status execution_queues_await_buffers(struct execution *e, diag *d) {
   diag_clear(d);
-  execution_for_buffers(e, wait_for_buffer, d);
+  execution_for_buffers(e, wait_for_input, d);
+  execution_for_buffers(e, wait_for_output, d);
   return d->status;
 }
 

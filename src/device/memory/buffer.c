@@ -190,7 +190,7 @@ tn_status buffer_span_on(tn_buffer *b, const tn_signal *timeline, tn_span *span,
 }
 
 /** Waits for the uses so far, without the lock: other threads may add theirs meanwhile, unless
-   there is no memory for that. */
+    memory is lacking. */
 static tn_status await_uses(tn_buffer *b, diag *d) {
   timeline_points uses = {0};
   tn_status status = TN_OK;
@@ -235,10 +235,11 @@ void buffer_note_use(tn_buffer *b, tn_signal *timeline, uint64_t value, point_us
 }
 
 void buffer_forget_writes(tn_buffer *b, const tn_signal *timeline) {
-  b = base_of(b);
-  mutex_lock(&b->lock);
-  timeline_points_forget_writes(&b->uses, timeline);
-  mutex_unlock(&b->lock);
+  tn_buffer *base = base_of(b);
+  if (!timeline && b->bytes < base->bytes) return;
+  mutex_lock(&base->lock);
+  timeline_points_forget_writes(&base->uses, timeline);
+  mutex_unlock(&base->lock);
 }
 
 void buffer_expose(tn_buffer *b) { atomic_store(&base_of(b)->is_exposed, true); }

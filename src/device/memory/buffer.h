@@ -56,8 +56,8 @@ void buffer_for_waits(tn_buffer *b, const tn_signal *timeline, bool reads,
 /** Notes that a queue uses the buffer until its timeline is at `value`. */
 void buffer_note_use(tn_buffer *b, tn_signal *timeline, uint64_t value, point_use use);
 
-/** Has later reads not fail by the writes so far of a queue with that timeline (NULL: of all):
-   their failure was told, or the contents are new. */
+/** Has later reads not fail by the writes so far: those of a queue with that timeline, as their
+    failure was told; NULL: all, as the whole buffer gets new contents (of a view, none). */
 void buffer_forget_writes(tn_buffer *b, const tn_signal *timeline);
 
 /** Notes that the caller knows the buffer's place, and may submit commands that use it: when the

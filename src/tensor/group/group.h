@@ -23,10 +23,10 @@ struct tn_group {
   group_link device; /* of arrays on the context's device, or none */
   int64_t rank, size;
   int64_t timeout_ns;
-  mutex lock;     /* held during a collective */
-  uint64_t n_run; /* collectives so far */
-  atomic_uint_fast64_t n_built;
-  tn_failure lost; /* why no other can run; TN_OK: they can */
+  mutex lock;                   /* held during a collective */
+  uint64_t n_run;               /* collectives so far */
+  atomic_uint_fast64_t n_built; /* collectives so far, by any thread */
+  tn_failure lost;              /* why no other can run; TN_OK: they can */
   bool is_stuck;   /* a piece failed: it may be under way, and others may not come any more */
   char *pieces[2]; /* memory that engines read and write */
   size_t bytes;    /* of each */

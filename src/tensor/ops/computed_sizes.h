@@ -5,10 +5,12 @@
 
 #include "tensor/ops/operators.h"
 
-/** True for the nodes that a size consists of. */
+/** A filter of topo_sort: true for the nodes that a size consists of. */
 bool size_has_part(const node *n, void *unused);
+
 /** True if an ITEM is in a size. Works in `a`. */
 bool size_has_item(arena *a, const node *size);
+
 /** True if a run computes a size: an ITEM is in it. */
 bool size_is_computed(builder *b, const node *size);
 
