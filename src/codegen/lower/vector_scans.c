@@ -40,18 +40,23 @@ static bool is_register_outside(const node *storage, const node *range) {
   return root->op == OP_ALLOC && root->ints[1] == 0 && !node_is_free_in(range, root);
 }
 
+/** True if a store to the register writes s ⊕ x, with s the state before it. */
+static bool combines_state(const node *store) {
+  const node *step = store->src[2], *state = store->src[0];
+  if (step->n_src != 2 || !op_is_commutative((op)step->op)) return false;
+  bool reads[2];
+  for (int i = 0; i < 2; i++)
+    reads[i] = step->src[i]->op == OP_LOAD && step->src[i]->src[0] == state;
+  return reads[0] != reads[1];
+}
+
 /** True if a step is s ⊕ x with an associative ⊕, and s the state before it. */
 static bool is_associative_step(const scanning *s, const scan_loop *l, const node *store) {
   const node *step = store->src[2], *state = store->src[0];
   uint64_t neutral;
-  if (step->n_src != 2 || !op_is_commutative((op)step->op) ||
-      !op_identity((op)step->op, (dtype)step->dtype, &neutral) ||
-      !math_may_reorder_scan(s->options->math, (op)step->op, (dtype)step->dtype))
-    return false;
-  bool reads[2];
-  for (int i = 0; i < 2; i++)
-    reads[i] = step->src[i]->op == OP_LOAD && step->src[i]->src[0] == state;
-  return state->op == OP_AFTER && node_is_free_in(l->range, state) && reads[0] != reads[1];
+  return combines_state(store) && op_identity((op)step->op, (dtype)step->dtype, &neutral) &&
+         math_may_reorder_scan(s->options->math, (op)step->op, (dtype)step->dtype) &&
+         state->op == OP_AFTER && node_is_free_in(l->range, state);
 }
 
 /** True for a read of the state before or after its step. */
@@ -122,8 +127,15 @@ static void set_state(scanning *s, const scan_loop *l, const node *before, map *
   map_set(ir_arena(s->g), known, l->state, (void *)state);
 }
 
+/** True if a step is still s ⊕ x where the span's checks hold: of x that is neutral there, as 0 of a
+    sum, simplification leaves s alone. */
+static bool is_same_step(const scan_loop *l, const node *was, const node *now) {
+  if (node_storage_root(was->src[0]) != node_storage_root(l->state)) return true;
+  return now->src[2]->op == was->src[2]->op && combines_state(now);
+}
+
 /** The loop over `count` whole vectors from the span's first index on, in which the span's checks
-    hold. */
+    hold; NULL: it has no step. */
 static const node *vector_part(scanning *s, const scan_loop *l, const node *count, int64_t lanes,
                                const node *before) {
   ir *g = s->g;
@@ -137,8 +149,10 @@ static const node *vector_part(scanning *s, const scan_loop *l, const node *coun
   for (size_t i = 0; i < l->span.checks.n; i++)
     map_set(ir_arena(g), &known, l->span.checks.at[i], (void *)ir_const_bits(g, DT_BOOL, 1));
   src[0] = lane;
-  for (uint32_t i = 1; i < l->end->n_src; i++)
+  for (uint32_t i = 1; i < l->end->n_src; i++) {
     src[i] = subst_fresh_ranges(g, subst(g, l->end->src[i], &known), &moved);
+    if (!is_same_step(l, l->end->src[i], src[i])) return NULL;
+  }
   const node *inner[] = {q, ir_node(g, OP_END, DT_VOID, src, l->end->n_src, NULL, 0)};
   return ir_node(g, OP_END, DT_VOID, inner, 2, NULL, 0);
 }
@@ -163,6 +177,7 @@ static bool split_scan(void *user, const node *end, const node *now, node_list *
   const node *end_of_vectors = ix_add(s->g, l.span.low, ix_scale(s->g, count, lanes));
   const node *first = scalar_part(s, &l, zero, l.span.low, NULL);
   const node *vectors = vector_part(s, &l, count, lanes, first);
+  if (!vectors) return false;
   const node *rest = scalar_part(s, &l, end_of_vectors, range_extent(l.range), vectors);
   if (first) vec_push(ir_arena(s->g), parts, first);
   vec_push(ir_arena(s->g), parts, vectors);
