@@ -23,7 +23,7 @@ MANY = 65535
 TEXT = """\
 # ONNX operators
 
-What of ONNX can be imported; `scripts/onnx-doc.py` writes this page from
+The ONNX operators that Tenon imports; `scripts/onnx-doc.py` writes this page from
 [`onnx_operators.def`](../src/formats/onnx/ops/onnx_operators.def), and a test fails when it is no longer so. `tenon inspect`
 tells of a model file what of it is not supported. [`onnx-operators.md`](onnx-operators.md) counts the
 backend tests of the onnx package that pass, operator by operator.
@@ -95,7 +95,7 @@ of these: it is a size that the run computes, whatever its type. Each combinatio
 imported and compiled when a run first has it, and at most eight are kept.
 
 An input that has had two values is, from the third on, computed with as what a model computes itself (above):
-one plan serves all its values. That holds where each node that asks for it takes computed sizes or conditions,
+one plan serves all its values, where each node that reads the input takes computed sizes or conditions,
 as Slice, TopK, Loop, Range, Tile, Expand, ConstantOfShape and If do. Axes, steps and a Reshape's shape are
 never so, nor is an input whose length is open: each of their values stays compiled, so they should be few.
 A value that does not fit what is computed (a negative pad, an end of a Slice beyond all sizes, a size that turns
@@ -181,6 +181,9 @@ tensor too.
 
 The end of a Slice is clamped as the standard says with steps below 0 too: INT64_MAX leaves nothing there, where
 ONNX Runtime takes all. A mean of nothing is NaN (0 there), and a OneHot of depth 0 is empty (refused there).
+NonZero of a scalar has no rows from version 13 on (one there). Bools are scattered with `add` as "or" and with
+`mul` as "and". A ConvTranspose of version 1 with an `output_shape` crops as later versions say, and ONNX Runtime
+does: its own text exchanges both ends.
 
 MaxUnpool takes an element's place for one in the image of the element's own batch entry and channel,
 as MaxPool gives it.
@@ -195,11 +198,12 @@ as MaxPool gives it.
   kernel, as 2 and 3, or with dilations: with strides of 2 along two axes that is four times the work.
 - Pow to other exponents than −3, −2, −1, −0.5, 0.5 and 2 to 6, Sin, Cos and Tan: about ten, and
   three, times what they take in ONNX Runtime; half a second each to compile.
-- Products of f16 and bf16 are computed in f32, at f32's speed for large ones and 0.7 of it for some
-  eight rows; those of 8-bit integers in i32, at up to three times f32's speed where the processor has
-  instructions for groups of bytes (AVX-VNNI, AVX512-VNNI), else at a quarter of it.
+- Products of f16, and without AMX those of bf16, are computed in f32, at f32's speed for large ones and 0.7 of
+  it for some eight rows. Those of 8-bit integers take down to a seventh of f32's time with AMX, a third with
+  instructions for groups of bytes (AVX-VNNI, AVX512-VNNI); without either they run at a quarter to a tenth of
+  f32's rate.
 - Sizes that are left open may be 0, and what is done in vectors and tiles for each of them needs a
-  rest that is done one by one: operators all of whose sizes are open run slower. `--size n=64..`,
+  remainder loop of single elements: operators all of whose sizes are open run slower. `--size n=64..`,
   or `min` of a `tn_model_size`, makes them as fast as may be from that size on.
 
 ## Loops
@@ -234,8 +238,8 @@ why the plan cannot run each. The body is then a model of its own; sizes that a 
   ONNX too. `progress` of `tn_open_desc` is called before each step and may end the loop, as it may a loop of
   the plan ("Loops" in `library.md`); nothing else ends one whose condition holds forever
   (but a loop of the plan without a trip count, after 2^40 steps).
-- A state keeps its type. What the body reads of the graph around and what operators need as a constant
-  (axes, steps) is a constant, a shape's element that is a number, or few elements that fold to constants.
+- A state keeps its type. A value that the body reads from the graph around, or that operators need as a constant
+  (axes, steps), is a constant, a shape's element that is a number, or few elements that fold to constants.
   Sequences and optional values of the graph around may be read; a sequence as a state needs a loop that is
   unrolled (above).
 - Where the sizes of the body fit together only when they are known (halves by Split, a state that

@@ -51,13 +51,15 @@ TN_API tn_status tn_cache_clear(tn_context *context, tn_cache_info *info);
 /** Writes the kernels and plans of the folder that are for the context's processor level (`cpu`,
    else this machine's) to a file, which other machines of at least that level import: they then
    need no compiler. The file is replaced as a whole or not at all. *info (which may be NULL)
-   describes what it holds. TN_ERR_UNSUPPORTED where there is nothing to export. */
+   describes what it holds. TN_ERR_UNSUPPORTED where there is nothing to export, and for a disk
+    cache that is off; TN_ERR_ARGUMENT for a NULL path. */
 TN_API tn_status tn_cache_export(tn_context *context, const char *path, tn_cache_info *info);
 
 /** Adds a file of tn_cache_export to the folder, for contexts that are opened afterwards; *info
     (which may be NULL) describes what it holds. On failure nothing is added: TN_ERR_FORMAT for a
    file that is damaged or none of these, TN_ERR_UNSUPPORTED for one of another build of the
-   library, or for a processor with features that this one lacks. Kernels are code that will be run,
+   library, for a processor with features that this one lacks, for one above the cache's limit and
+   for a disk cache that is off; TN_ERR_ARGUMENT for a NULL path. Kernels are code that will be run,
    and a checksum proves no origin: import only files that you trust. */
 TN_API tn_status tn_cache_import(tn_context *context, const char *path, tn_cache_info *info);
 

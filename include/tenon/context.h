@@ -42,7 +42,8 @@ typedef struct tn_kernel_cache tn_kernel_cache;
 /* Callbacks (docs/library.md, "Threads"): each may come from any thread, one call at a time unless
    its comment says otherwise, and may call nothing on its context but tn_message,
    tn_binding_message, tn_binding_type, tn_binding_type_at, tn_binding_find, tn_release and the
-   functions that describe ports (tn_plan_port, tn_binding_port, tn_model_port). `destroy`, if not
+   functions that describe ports (tn_plan_port, tn_binding_port, tn_model_port). Bodies of tn_scan
+   and tn_cond, which build expressions, and `run` of tn_custom_desc may do more. `destroy`, if not
    NULL, gets `user` exactly once: when the owner is freed, or when the call that took it fails. A
    struct whose first function is NULL is absent. */
 
@@ -237,7 +238,8 @@ TN_API tn_context *tn_open(const tn_open_desc *desc);
 /** Frees every object made from the context: scopes, tensors (owned ones too), plans, models and
     bindings. Pending assignments do not happen. NULL is allowed and returns TN_OK. TN_ERR_BUSY, and
     frees nothing, while another thread is in a call on the context or on a binding, or binds a plan
-    or a model, while a started run (tn_binding_start) goes on, or from the body of a tn_scan. */
+    or a model, while a started run (tn_binding_start) goes on, or from the body of a tn_scan or
+    tn_cond. */
 TN_API tn_status tn_close(tn_context *context);
 
 /** The message of the last failure: the op, the shapes and the label, in one or more lines without

@@ -92,8 +92,9 @@ typedef struct tn_device_info {
   const char
       *queues; /**< who works through its queues: "the device", or "threads of this process" */
   const char *copies; /**< how data gets to it: "host memory is used in place", "directly, to memory
-                         that the host addresses", or "through staging memory"; and "directly
-                         between its devices" where it is so */
+                          that the host addresses", "through staging memory", or "through staging
+                          memory; host memory is used in place where the device is the
+                          processor"; and "directly between its devices" where it is so */
   const char
       *library; /**< its library of products of matrices (tn_open_desc's `vendor`), followed by
                    ": " and the reason if it cannot be used; "": none */

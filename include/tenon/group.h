@@ -19,8 +19,10 @@
 extern "C" {
 #endif
 
+/** Processes that were started together; owned by its context, freed by tn_group_free. */
 typedef struct tn_group tn_group;
 
+/** Options of tn_group_open. Strings are copied. */
 typedef struct tn_group_desc {
   size_t size; /**< sizeof(tn_group_desc) */
   /** "MPI": all data goes through the host's memory; "NCCL": data on the context's device, which is
@@ -46,8 +48,10 @@ TN_API tn_status tn_group_open(tn_context *context, const tn_group_desc *desc, t
 /** Frees the caller's group; graphs and plans with its collectives keep what they need. */
 TN_API void tn_group_free(tn_group *group);
 
-/** Return the number of processes, and which of them this one is, from 0; −1 for NULL. */
+/** Returns the number of processes; −1 for NULL. Any thread. */
 TN_API int64_t tn_group_size(const tn_group *group);
+
+/** Returns the number of this process, from 0; −1 for NULL. Any thread. */
 TN_API int64_t tn_group_rank(const tn_group *group);
 
 /* Collectives are operations of the graph. All processes build the same ones in the same order, and

@@ -29,7 +29,7 @@
    Integers wrap around. Undefined results are NaN, and for integers as the operation states. NaN
    operands give NaN unless stated otherwise.
 
-   TN_ERR_ARGUMENT for operands of different contexts, TN_ERR_DEVICE for different devices. An
+   TN_ERR_ARGUMENT for operands of different contexts or devices (tn_to moves a tensor). An
    operand is NULL only where a comment allows it. The result is a new handle of the innermost
    scope, and an invalid tensor on failure. */
 #ifndef TENON_OPS_H
@@ -290,7 +290,8 @@ TN_API tn_tensor *tn_swapaxes(tn_tensor *x, int a, int b);
 /** Reverses the order of elements along each of `axes`. As numpy.flip. */
 TN_API tn_tensor *tn_flip(tn_tensor *x, tn_axes axes);
 
-/** Removes `axes`, whose sizes must be 1; TN_ALL removes every axis whose size is the number 1. */
+/** Removes `axes`, whose sizes must be 1, TN_ERR_SHAPE otherwise; TN_ALL removes every axis whose
+    size is the number 1. */
 TN_API tn_tensor *tn_squeeze(tn_tensor *x, tn_axes axes);
 
 /** Inserts axes of size 1 at these positions of the result; TN_ERR_SHAPE for TN_ALL. As
@@ -458,8 +459,8 @@ TN_API tn_tensor *tn_nms(tn_tensor *boxes, tn_tensor *scores, double overlap_mos
 
 /** Computes matrix products over a's last axis and b's last but one: (…, M, K) by (…, K, N) gives
     (…, M, N), other axes broadcast. An operand of rank 1 is a row or a column whose axis of 1 is
-    removed from the result; rank 0 is TN_ERR_SHAPE. Integers and floats; types are promoted. As
-    numpy.matmul. */
+    removed from the result; rank 0, and different K, are TN_ERR_SHAPE. Integers and floats; types
+   are promoted. As numpy.matmul. */
 TN_API tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b);
 
 /** Computes tn_matmul with a result of `dtype`, an integer or float type: operands of any types are
@@ -551,7 +552,9 @@ typedef struct tn_cond_desc {
     one number have one type and rank, TN_ERR_DTYPE and TN_ERR_SHAPE otherwise; their sizes may
     differ. Where the steps of a tn_scan compute the condition, each step computes both branches,
    and shapes must be equal. A body may not assign to a state; docs/library.md, "Branches", says
-   more. Every out[i] is set, to an invalid tensor on failure. As jax.lax.cond. */
+   more. Every out[i] is set, to an invalid tensor on failure: TN_ERR_DTYPE or TN_ERR_SHAPE unless
+   `condition` is a bool of one element, TN_ERR_ARGUMENT for a body that is NULL or leaves an output
+   unset, and for n outside of 1 … 65536. As jax.lax.cond. */
 TN_API void tn_cond(tn_context *context, tn_tensor *condition, const tn_cond_desc *desc,
                     tn_tensor *out[], size_t n);
 
@@ -585,7 +588,11 @@ typedef struct tn_scan_desc {
     the steps that ran, a computed size. With it, without xs and ys, `steps` may stay -1: any
    number. The number of kernels does not depend on that of steps; docs/library.md, "Loops", states
    what a body may do. init and xs are read before the body is called, and may be `out`. Every
-   out[i] is set, to an invalid tensor on failure. As jax.lax.scan. */
+   out[i] is set, to an invalid tensor on failure: TN_ERR_ARGUMENT without a body, a result or a
+   known number of steps, for outputs that the body leaves unset, and for `until` that is no state;
+   TN_ERR_SHAPE for xs of different numbers of entries, a state whose shape changes, and a negative
+   number of steps; TN_ERR_DTYPE for a state whose type changes, and `until` that is no bool;
+   TN_ERR_UNSUPPORTED for loops in more than 8 others. As jax.lax.scan. */
 TN_API void tn_scan(tn_context *context, const tn_scan_desc *desc, tn_tensor *const init[],
                     size_t n_states, tn_tensor *const xs[], size_t n_xs, tn_tensor *out[],
                     size_t n_ys);

@@ -69,7 +69,8 @@ typedef struct tn_explained_cost {
 } tn_explained_cost;
 
 /** Predicted time of a run of a kernel on one thread, in nanoseconds. The largest part decides, the
-    others add a share. Sizes that vary count as their least, but at least as 4. */
+    others add a share. A size that varies counts as its likely value: that of
+    tn_model_size, else that of the run which is compiled for, else 64. */
 typedef struct tn_explained_time {
   double total;
   double core;    /**< instructions, if all data were in the first cache */

@@ -158,7 +158,8 @@ const verb verb_devices = {
         "A pair RENDERER/COMPILER compiles kernels for a device; TENON_PAIR selects one.\n\n"
         "--json: devices, each with name, about, absent (the reason; null if usable), pairs,\n"
         "absent_pairs (each with the reason), bytes (of memory; null if unknown), queues (who\n"
-        "works through them), copies (how data gets there); processor with name, cores,\n"
+        "works through them), copies (how data gets there), library (of products of\n"
+        "matrices, with the reason if it cannot be used; null: none); processor with name, cores,\n"
         "usable_cores (by this process), threads, level (of the instruction set of kernels),\n"
         "vector_bytes, caches (l1_bytes and l2_bytes per core, l3_bytes, l3_cores that share it,\n"
         "line_bytes; null if unknown), features; compilers, each with path, version, used.",
