@@ -104,6 +104,11 @@ def split(version, rng):
     yield made(x, [1, 3, 2], 3, 0)
     yield made(x, [2, 3], 2, 2)
     yield made(x, [4], 1, 1)
+    if version < 2:   # also as an input, of x's type
+        given = one("Split", x, const([1, 3, 2], F32), axis=0)
+        given.nodes = [("Split", ["x0", "x1"], ["y0", "y1", "y2"], {"axis": 0})]
+        given.outputs, given.expected = ["y1"], {"y1": x[1:4]}
+        yield given
     yield made(some(rng, (6, 2), I8), [6, 0], 2, 0)
     if version >= 18:
         yield made(x, None, 4, 0)
@@ -118,6 +123,7 @@ def tile(version, rng):
         x = some(rng, (2, 3), F32)
         yield stated(one("Tile", x, const(3), const(1)), np.tile(x, (1, 3)))
         yield stated(one("Tile", x, const(2), const(0)), np.tile(x, (2, 1)))
+        yield stated(one("Tile", x, const(2, F32), const(1, F32)), np.tile(x, (1, 2)))
         return
     for s, times in (((2, 3), [2, 1]), ((2, 3), [1, 3]), ((2,), [0]), ((1, 2, 3), [3, 2, 2])):
         yield one("Tile", some(rng, s, F32), const(times), label=str(times))
@@ -210,6 +216,12 @@ def scatter_elements(version, rng):
     for t in (I4, I8, BOOL, F64):
         yield one("ScatterElements", some(rng, (3, 4), t), np.array([[1, 3]], np.int32),
                   some(rng, (1, 2), t), axis=1)
+    at, updates = np.array([1, 1, 3, 2]), np.array([True, True, False, False])
+    x = np.array([True, False, True, True, False])
+    for way, y in (("add", [1, 1, 1, 1, 0]), ("mul", [1, 0, 0, 0, 0]), ("max", [1, 1, 1, 1, 0]),
+                   ("min", [1, 0, 0, 0, 0])):
+        if way in ways_of(version):
+            yield stated(one("ScatterElements", x, at, updates, reduction=way), np.array(y, BOOL))
 
 
 def scatter_nd(version, rng):
@@ -293,6 +305,10 @@ def nonzero(version, rng):
     for t in (BOOL, F32, I4, I8, U1):
         yield one("NonZero", some(rng, (3, 4), I8, 0, 3).astype(t))
     yield one("NonZero", np.array([0.0, -0.0, np.nan, 2], F32))
+    # elements of a scalar have no coordinates, but before version 13, in which it is a vector
+    for x in (3, 0):
+        yield stated(one("NonZero", np.array(x, F32), label=str(x)),
+                     np.zeros((0 if version >= 13 else 1, int(x != 0)), I8))
     yield one("NonZero", np.zeros((2, 0, 3), F32))
     yield one("NonZero", np.zeros((2, 5), F32))
     yield one("NonZero", with_batch(some(rng, (3, 6), I8, 0, 3), "n"),

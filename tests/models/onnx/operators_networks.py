@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 
-from cases import BF16, Case, In, const, one
+from cases import BF16, Case, In, const, one, stated
 
 F32, F64, F16 = (np.dtype(t) for t in ("f4", "f8", "f2"))
 BOOL = np.dtype(bool)
@@ -113,6 +113,10 @@ def clip(version, rng):
     if version < 11:
         for given in ({}, {"min": -1.0}, {"max": 1.5}, {"min": -0.5, "max": 0.5}):
             yield one("Clip", x, **given, **legacy(version))
+        if version == 6:   # whose bounds are f32's last finite numbers by default
+            yield one("Clip", np.array([np.nan, np.inf, -np.inf, 1], F32))
+        else:
+            yield stated(one("Clip", np.array([np.inf, -np.inf], F32)), np.array([np.inf, -np.inf], F32))
         return
     low, high = np.array(-1, F32), np.array(1.5, F32)
     for bounds in ([], [low], [None, high], [low, high], [const(-1, F32), const(1, F32)],
@@ -343,6 +347,12 @@ def conv_transpose(version, rng):
     yield made((1, 1, 3, 3, 2), (1, 2, 2, 2, 2), strides=[2, 1, 2])
     yield made((1, 1, 3, 3), (1, 2, 3, 3), strides=[3, 2], output_shape=[10, 8])
     yield made((1, 1, 3, 3), (1, 2, 3, 3), strides=[3, 2], output_shape=[8, 5])
+    # an output beyond what the convolution's inputs reach, where only the bias is
+    bias, w, x = some(rng, (3,)), np.ones((1, 3, 2), F32), np.array([[[1, 2]]], F32)
+    y = np.array([1, 3, 2, 0, 0], F32)
+    yield stated(one("ConvTranspose", x, w, bias, output_shape=[5]), y + bias[None, :, None])
+    yield stated(one("ConvTranspose", x, w, output_shape=[5]),
+                 np.broadcast_to(y, (1, 3, 5)).copy())
     for mode in ("SAME_UPPER", "SAME_LOWER") if version >= 11 else ():
         for stride, kernel in itertools.product((1, 2, 3), (3, 4)):
             yield made((1, 1, 4, 3), (1, 1, kernel, kernel), strides=[stride, stride], auto_pad=mode)
@@ -368,6 +378,9 @@ def batch_norm(version, rng):
         yield one("BatchNormalization", some(rng, shape), *parts, **extra)
         yield one("BatchNormalization", some(rng, shape), *[In(p, kind="const") for p in parts],
                   epsilon=0.1, momentum=0.5, **extra)
+    if version >= 9:
+        yield one("BatchNormalization", some(rng, (4,)), *[some(rng, (1,)) for _ in range(3)],
+                  positive(rng, (1,)))
     for t in (F64, F16):
         yield one("BatchNormalization", some(rng, (2, 3, 4), t), some(rng, (3,), t),
                   some(rng, (3,), t), some(rng, (3,), t), positive(rng, (3,), t), **extra)

@@ -169,6 +169,15 @@ def tree_regressor(version, rng):
                  target_ids=[i % targets for i in range(len(leaves))],
                  target_weights=[float(v) for v in some(rng, (len(leaves),))], terms=4,
                  **({"base_values": [1.5] * targets} if how == "SUM" else {}))
+    # a target that no leaf of a row has is 0; integers beyond f32's precision are told apart
+    nodes = dict(nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2], nodes_featureids=[0, 0, 0],
+                 nodes_values=[float(2**24), 0.0, 0.0], nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],
+                 nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0])
+    x = np.array([[2**24], [2**24 + 1]])
+    for how in ("MIN", "MAX"):
+        yield stated(ml("TreeEnsembleRegressor", x, **nodes, n_targets=2, aggregate_function=how,
+                        target_treeids=[0, 0, 0], target_nodeids=[1, 2, 2], target_ids=[0, 0, 1],
+                        target_weights=[2.0, 3.0, 4.0]), np.array([[2, 0], [3, 4]], F32))
 
 
 def tree_classifier(version, rng):

@@ -187,6 +187,9 @@ def resize(version, rng):
                                          ([7, 8], [3, 9], [2, 2])):
             yield one("Resize", x, None, None, const(size), axes=[2, 3], mode="linear",
                       keep_aspect_ratio_policy=p, label=str(size))
+        # 7 / 6 of 3 is half of 7, which f32's 7 / 6 is below
+        yield one("Resize", some(rng, (1, 1, 6, 3)), None, None, const([7, 20]), axes=[2, 3],
+                  mode="nearest", keep_aspect_ratio_policy="not_larger")
         for p, width in itertools.product(("not_larger", "not_smaller"), (3, 6, 12)):
             if (p, width) == ("not_larger", 3):
                 continue   # half of a size that varies, rounded: refused

@@ -94,6 +94,11 @@ def words(version, rng):
     yield one("TfIdfVectorizer", x, pool_int64s=[7, 3, 7, 5, 6, 7, 8, 6, 7], ngram_counts=[0, 1, 3],
               ngram_indexes=[3, 0, 5, 1], min_gram_length=1, max_gram_length=3, max_skip_count=1,
               mode="TF")
+    # a weight for each n-gram, in whichever column its count is
+    for columns in ([1, 0], [0, 3]):
+        yield one("TfIdfVectorizer", np.array([5, 6, 5]), pool_int64s=[5, 6], ngram_counts=[0],
+                  ngram_indexes=columns, weights=[10.0, 20.0], min_gram_length=1, max_gram_length=1,
+                  max_skip_count=0, mode="TFIDF")
     yield made(x[:, :1], 1, 2, 1)
     yield one("TfIdfVectorizer", np.array([["a", "b", "a"], ["", "a", "b"]], object), mode="TF",
               pool_strings=["a", "", "a", "b", "b", "a"], ngram_counts=[0, 2], ngram_indexes=[0, 1, 2, 3],

@@ -3,6 +3,8 @@
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/axes_and_broadcasting.h"
 
+#include <float.h>
+
 #define UNARY(name, build) \
   void onnx_##name(onnx_call *c) { c->outputs[0] = build(onnx_builder(c), onnx_input(c, 0)); }
 
@@ -88,15 +90,16 @@ void onnx_PRelu(onnx_call *c) {
   c->outputs[0] = build_where(b, build_lt(b, x, build_int(b, 0)), scaled, x);
 }
 
-/** Reads a bound of Clip: an attribute before version 11, an input from then on; optional. */
-static value clip_bound(onnx_call *c, const char *name, size_t input) {
+/** Reads a bound of Clip: an attribute before version 11, an input from then on; optional. In
+    version 6 alone it has a default, the last finite number of f32. */
+static value clip_bound(onnx_call *c, const char *name, size_t input, float usual) {
   if (c->version >= 11) return onnx_has_input(c, input) ? onnx_scalar_input(c, input) : (value){0};
-  if (!onnx_has_attribute(c, name)) return (value){0};
-  return build_num(onnx_builder(c), (double)onnx_float_attribute(c, name, 0));
+  if (c->version < 6 && !onnx_has_attribute(c, name)) return (value){0};
+  return build_num(onnx_builder(c), (double)onnx_float_attribute(c, name, usual));
 }
 
 void onnx_Clip(onnx_call *c) {
   onnx_require_same_types(c);
-  c->outputs[0] = build_clip(onnx_builder(c), onnx_input(c, 0), clip_bound(c, "min", 1),
-                             clip_bound(c, "max", 2));
+  c->outputs[0] = build_clip(onnx_builder(c), onnx_input(c, 0), clip_bound(c, "min", 1, -FLT_MAX),
+                             clip_bound(c, "max", 2, FLT_MAX));
 }

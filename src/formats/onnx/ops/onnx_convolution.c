@@ -64,9 +64,9 @@ void onnx_CausalConvWithState(onnx_call *c) {
 
 /** Sets the cropping (pads) that gives each axis its output size: that of output_shape or (NULL,
    for auto_pad) the input size times the stride. An output size beyond the full convolution pads
-   the output. */
+   the output, by `more` elements beyond the greatest output_pad of a convolution. */
 static void compute_cropping(onnx_call *c, windows *w, const node *x, const int64_t output_size[],
-                             int64_t output_pad[]) {
+                             int64_t output_pad[], int64_t more[]) {
   auto_pad_mode mode = window_auto_pad(c);
   for (size_t i = 0; i < w->n; i++) {
     int64_t total = (w->kernel[i] - 1) * w->dilation[i] + 1 + output_pad[i] - w->stride[i];
@@ -80,9 +80,30 @@ static void compute_cropping(onnx_call *c, windows *w, const node *x, const int6
                   (long long)output_size[i], INT32_MAX);
       total += node_int(ix_scale(onnx_builder(c)->ir, size, w->stride[i])) - output_size[i];
     }
+    int64_t most = (w->stride[i] > w->dilation[i] ? w->stride[i] : w->dilation[i]) - 1;
     if (total < 0) output_pad[i] -= total;
+    if (total < 0 && output_pad[i] > most) {
+      more[i] = output_pad[i] - most;
+      output_pad[i] = most;
+    }
     window_split_pads(w, i, total < 0 ? 0 : total, mode != AUTO_PAD_SAME_UPPER);
   }
+}
+
+/** The result of a transposed convolution with `more` elements behind each spatial axis, which no
+    input reaches: they are the bias. */
+static value extend_result(builder *b, value y, value bias, const int64_t more[], size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    if (!more[i]) continue;
+    sizes s = sizes_of(y.node), channels = {.rank = n + 1};
+    value rest = bias.node ? bias : build_num(b, 0);
+    for (size_t k = 0; k <= n; k++) channels.at[k] = k ? ix_const(b->ir, 1) : s.at[1];
+    if (bias.node) rest = build_reshape(b, rest, &channels);
+    s.at[2 + i] = ix_const(b->ir, more[i]);
+    rest = build_expand(b, build_cast(b, rest, (dtype)y.node->dtype), &s);
+    y = build_concat(b, (value[]){y, rest}, 2, 2 + (int64_t)i);
+  }
+  return y;
 }
 
 void onnx_ConvTranspose(onnx_call *c) {
@@ -90,7 +111,7 @@ void onnx_ConvTranspose(onnx_call *c) {
   onnx_require_same_types(c);
   value x = onnx_input(c, 0), w = onnx_input(c, 1);
   windows win = window_attributes_read(c, x.node, w.node);
-  int64_t output_pad[WINDOW_AXES] = {0}, output_size[WINDOW_AXES];
+  int64_t output_pad[WINDOW_AXES] = {0}, output_size[WINDOW_AXES], more[WINDOW_AXES] = {0};
   window_attributes_list(c, "output_padding", win.n, output_pad);
   for (size_t i = 0; i < win.n; i++)
     if (output_pad[i] < 0 || output_pad[i] > INT32_MAX)
@@ -105,11 +126,12 @@ void onnx_ConvTranspose(onnx_call *c) {
     onnx_fail(c, TN_ERR_FORMAT, "attribute 'output_shape' has %zu elements, expected %zu", shape->n,
               win.n);
   if (shape || mode == AUTO_PAD_SAME_UPPER || mode == AUTO_PAD_SAME_LOWER)
-    compute_cropping(c, &win, x.node, shape ? output_size : NULL, output_pad);
+    compute_cropping(c, &win, x.node, shape ? output_size : NULL, output_pad, more);
   else
     window_attributes_pad(c, &win, x.node);
   tn_conv_desc d = window_conv_desc(c, &win);
   memcpy(d.output_pad, output_pad, sizeof output_pad);
   window_check_channels(c, x.node, w.node->dims[0]);
-  c->outputs[0] = build_conv_transpose(b, x, w, read_bias(c), &d);
+  value bias = read_bias(c), y = build_conv_transpose(b, x, w, bias, &d);
+  c->outputs[0] = extend_result(b, y, bias, more, win.n);
 }

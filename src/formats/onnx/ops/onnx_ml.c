@@ -31,7 +31,8 @@ value onnx_ml_class_labels(onnx_call *c, const char *ints, bool *are_strings) {
 
 value onnx_ml_features(onnx_call *c, size_t input) {
   value x = onnx_input(c, input);
-  bool is_wide = x.node->dtype == DT_F64;
+  dtype t = (dtype)x.node->dtype;
+  bool is_wide = t == DT_F64 || (dtype_is_int(t) && dtype_bytes(t) > 2);
   return build_cast(onnx_builder(c), x, is_wide ? DT_F64 : DT_F32);
 }
 

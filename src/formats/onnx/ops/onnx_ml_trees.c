@@ -149,7 +149,8 @@ static value find_leaves(onnx_call *c, const forest *f, value x) {
   return at;
 }
 
-/** Combines the weights of all trees' leaves: (rows, targets). */
+/** Combines the weights of all trees' leaves: (rows, targets). The least or greatest weight of a
+    target is 0 where no leaf has one, as in ONNX Runtime. */
 static value combine_leaves(onnx_call *c, const forest *f, value leaves, aggregate how, dtype t) {
   builder *b = onnx_builder(c);
   tn_axes trees = {.count = 1, .axis = {1}};
@@ -160,9 +161,11 @@ static value combine_leaves(onnx_call *c, const forest *f, value leaves, aggrega
     return build_div(b, build_sum(b, y, trees, false), build_num(b, (double)f->roots.n));
   value present = build_take(
       b, onnx_computed_tensor(c, DT_BOOL, f->has_weight, f->nodes.n, f->targets), leaves, 0);
-  double far = t == DT_F64 ? 1.7976931348623157e308 : 3.4028234663852886e38;
-  y = build_where(b, present, y, build_num(b, how == LEAST ? far : -far));
-  return (how == LEAST ? build_min : build_max)(b, y, trees, false);
+  double far = how == LEAST ? INFINITY : -INFINITY;
+  y = build_where(b, present, y, build_num(b, far));
+  y = (how == LEAST ? build_min : build_max)(b, y, trees, false);
+  value any = build_max(b, build_cast(b, present, DT_U8), trees, false);
+  return build_where(b, build_ne(b, any, build_int(b, 0)), y, build_num(b, 0));
 }
 
 static void allocate_weights(onnx_call *c, forest *f, int64_t targets) {

@@ -361,33 +361,35 @@ static double constant_scale(onnx_call *c, const resized_axis *a, size_t axis) {
       out);
 }
 
-/** round(size · scale), halves up. */
-static const node *scale_size(onnx_call *c, const node *size, size_t axis, double scale) {
+/** round(size · out / in), halves up, with the scale of axis `by`; exact, as that of f32 is not. */
+static const node *scale_size(onnx_call *c, const node *size, size_t axis, const resized_axis *by) {
   ir *g = onnx_builder(c)->ir;
+  double scale = by->scale;
   if (scale == floor(scale)) return ix_scale(g, size, (int64_t)scale);
   if (!node_is_const(size))
     onnx_fail_varying_size(
         c, size, "axis %zu, of varying size %s, cannot be scaled by %g to keep the aspect ratio",
         axis, size_text(onnx_builder(c), size), scale);
-  return ix_const(g, (int64_t)floor((double)node_int(size) * scale + 0.5));
+  int64_t in = node_int(by->in), out = node_int(by->out);
+  return ix_const(g, (2 * node_int(size) * out + in) / (2 * in));
 }
 
 /** Scales all listed axes by the smallest or largest of their scales (keep_aspect_ratio_policy). */
 static void keep_aspect_ratio(onnx_call *c, aspect_policy p, resized_axis axes[],
                               const size_t listed[], size_t n) {
-  double scale = 0;
+  resized_axis by = {.scale = 0};
   for (size_t i = 0; i < n; i++) {
     double s = constant_scale(c, &axes[listed[i]], listed[i]);
-    bool replaces = p == POLICY_NOT_LARGER ? s < scale : s > scale;
-    if (!i || replaces) scale = s;
+    bool replaces = p == POLICY_NOT_LARGER ? s < by.scale : s > by.scale;
+    if (!i || replaces) by = axes[listed[i]];
   }
-  if (scale > ONNX_SIZE_MAX)
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "the sizes require a scale of %g, more than %d", scale,
+  if (by.scale > ONNX_SIZE_MAX)
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "the sizes require a scale of %g, more than %d", by.scale,
               ONNX_SIZE_MAX);
   for (size_t i = 0; i < n; i++) {
     resized_axis *a = &axes[listed[i]];
-    a->out = scale_size(c, a->in, listed[i], scale);
-    a->scale = scale;
+    a->out = scale_size(c, a->in, listed[i], &by);
+    a->scale = by.scale;
   }
 }
 

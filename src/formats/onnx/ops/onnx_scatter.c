@@ -23,24 +23,40 @@ static op read_reduction(const onnx_call *c) {
   onnx_fail(c, TN_ERR_FORMAT, "reduction is '%.50s', not none, add, mul, max or min", name);
 }
 
-static void check_updates(const onnx_call *c, op o) {
+static void check_updates(const onnx_call *c) {
   dtype t = (dtype)onnx_input(c, 0).node->dtype, other = (dtype)onnx_input(c, 2).node->dtype;
   if (t != other)
     onnx_fail(c, TN_ERR_DTYPE, "the updates are %s, expected %s", dtype_name(other), dtype_name(t));
-  if (t == DT_BOOL && o != OP_SET)
-    onnx_fail(c, TN_ERR_DTYPE, "a reduction of bool is not supported");
+}
+
+/** An operand of a scatter: bools that are combined are bytes. */
+static value read_operand(onnx_call *c, size_t input, op o) {
+  value x = onnx_input(c, input);
+  return o != OP_SET && x.node->dtype == DT_BOOL ? build_cast(onnx_builder(c), x, DT_U8) : x;
+}
+
+/** The operation by which bytes that are 0 or 1 are combined as bools: sums are "or", as in NumPy.
+ */
+static op combine_bytes(const onnx_call *c, op o) {
+  if (onnx_input(c, 0).node->dtype != DT_BOOL) return o;
+  return o == OP_ADD ? OP_MAX : o == OP_MUL ? OP_MIN : o;
+}
+
+static void set_output(onnx_call *c, value y) {
+  c->outputs[0] = build_cast(onnx_builder(c), y, (dtype)onnx_input(c, 0).node->dtype);
 }
 
 void onnx_ScatterElements(onnx_call *c) {
   op o = read_reduction(c);
-  check_updates(c, o);
-  c->outputs[0] = build_scatter_elements(onnx_builder(c), onnx_input(c, 0), onnx_input(c, 1),
-                                         onnx_input(c, 2), onnx_int_attribute(c, "axis", 0), o);
+  check_updates(c);
+  set_output(c, build_scatter_elements(onnx_builder(c), read_operand(c, 0, o), onnx_input(c, 1),
+                                       read_operand(c, 2, o), onnx_int_attribute(c, "axis", 0),
+                                       combine_bytes(c, o)));
 }
 
 /** Scatter, of which ScatterElements without a reduction took the place. */
 void onnx_Scatter(onnx_call *c) {
-  check_updates(c, OP_SET);
+  check_updates(c);
   c->outputs[0] =
       build_scatter_elements(onnx_builder(c), onnx_input(c, 0), onnx_input(c, 1), onnx_input(c, 2),
                              onnx_int_attribute(c, "axis", 0), OP_SET);
@@ -48,9 +64,9 @@ void onnx_Scatter(onnx_call *c) {
 
 void onnx_ScatterND(onnx_call *c) {
   op o = read_reduction(c);
-  check_updates(c, o);
-  c->outputs[0] =
-      build_scatter_nd(onnx_builder(c), onnx_input(c, 0), onnx_input(c, 1), onnx_input(c, 2), o);
+  check_updates(c);
+  set_output(c, build_scatter_nd(onnx_builder(c), read_operand(c, 0, o), onnx_input(c, 1),
+                                 read_operand(c, 2, o), combine_bytes(c, o)));
 }
 
 /** Writes entries of an axis one after another, from a place of each batch entry on: each place of

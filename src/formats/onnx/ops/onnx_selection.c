@@ -12,11 +12,16 @@ static value as_vector(builder *b, value x) {
   return build_reshape(b, x, &flat);
 }
 
-/** NonZero: a column of coordinates for each element; a scalar is a vector of one element. */
+/** NonZero: a column of coordinates for each element. An element of a scalar has none, but before
+    version 13, in which a scalar is a vector. */
 void onnx_NonZero(onnx_call *c) {
   builder *b = onnx_builder(c);
   value x = onnx_input(c, 0);
-  c->outputs[0] = build_transpose(b, build_nonzero(b, x.node->rank ? x : as_vector(b, x)));
+  bool is_scalar = !x.node->rank;
+  value y = build_transpose(b, build_nonzero(b, is_scalar ? as_vector(b, x) : x));
+  if (is_scalar && c->version >= 13)
+    y = build_slice(b, y, 0, ix_const(b->ir, 0), ix_const(b->ir, 0), 1);
+  c->outputs[0] = y;
 }
 
 void onnx_Compress(onnx_call *c) {

@@ -9,6 +9,8 @@
 #include "tensor/ops/computed_sizes.h"
 #include "tensor/ops/operators.h"
 
+#include <math.h>
+
 /** a / b if exact for all values of varying sizes; else NULL. */
 static const node *exact_quotient(ir *g, const node *a, const node *b) {
   bool same = ix_terms(a) == 1 && ix_terms(b) == 1 && !ix_offset(a) && !ix_offset(b) &&
@@ -355,6 +357,24 @@ static void split_equally(onnx_call *c, const node *size, const node *parts[]) {
   }
 }
 
+/** The elements of a list of sizes in version 1 of an operator, which are floats by its definition;
+    files that were written since have integers. */
+static const node *const *whole_numbers(onnx_call *c, size_t input, size_t *n) {
+  ir *g = onnx_builder(c)->ir;
+  bool is_float = dtype_is_float((dtype)onnx_input(c, input).node->dtype);
+  const int64_t *ints = is_float ? NULL : onnx_static_ints(c, input, n);
+  const double *floats = is_float ? onnx_static_floats(c, input, n) : NULL;
+  const node **each = arena_alloc(onnx_builder(c)->arena, (*n + 1) * sizeof *each);
+  for (size_t i = 0; i < *n; i++) {
+    double x = ints ? (double)ints[i] : floats[i];
+    if (!(fabs(x) <= ONNX_SIZE_MAX) || x != floor(x))
+      onnx_fail(c, TN_ERR_FORMAT, "element %zu of input %zu is %g, not a whole number up to %d", i,
+                input, x, ONNX_SIZE_MAX);
+    each[i] = ix_const(g, (int64_t)x);
+  }
+  return each;
+}
+
 void onnx_Split(onnx_call *c) {
   builder *b = onnx_builder(c);
   value x = onnx_input(c, 0);
@@ -368,7 +388,7 @@ void onnx_Split(onnx_call *c) {
     n = l->n;
     parts = constant_list(c, l);
   } else if (onnx_has_input(c, 1)) {
-    parts = onnx_size_elements(c, 1, &n);
+    parts = c->version < 2 ? whole_numbers(c, 1, &n) : onnx_size_elements(c, 1, &n);
   } else {
     split_equally(c, x.node->dims[axis], equal);
   }
@@ -382,12 +402,11 @@ void onnx_Split(onnx_call *c) {
 static sizes read_repeats(onnx_call *c, const node *x) {
   if (c->version >= 6) return shape_argument(c, 1);
   size_t n, axes;
-  const node *const *repeats = onnx_shape_elements(c, 1, &n);
-  const int64_t *axis = onnx_static_ints(c, 2, &axes);
+  const node *const *repeats = whole_numbers(c, 1, &n), *const *axis = whole_numbers(c, 2, &axes);
   sizes s = {.rank = x->rank};
   if (n != 1 || axes != 1) onnx_fail(c, TN_ERR_SHAPE, "there are %zu repeats of %zu axes", n, axes);
   for (size_t i = 0; i < s.rank; i++) s.at[i] = ix_const(onnx_builder(c)->ir, 1);
-  s.at[onnx_normalise_axis(c, *axis, s.rank)] = *repeats;
+  s.at[onnx_normalise_axis(c, node_int(*axis), s.rank)] = *repeats;
   return s;
 }
 

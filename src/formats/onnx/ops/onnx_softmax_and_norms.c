@@ -29,11 +29,22 @@ static value normalise_elements(onnx_call *c) {
   return build_add(b, y, onnx_input(c, 2));
 }
 
+/** Normalises x by channels; a vector has one channel. */
+static value norm_by(onnx_call *c, value x, value mean, value variance) {
+  builder *b = onnx_builder(c);
+  tn_axes channel = {.count = 1, .axis = {1}};
+  bool is_vector = x.node->rank == 1;
+  if (is_vector) x = build_unsqueeze(b, x, channel);
+  value y =
+      build_batch_norm(b, x, mean, variance, onnx_input(c, 1), onnx_input(c, 2), read_epsilon(c));
+  return is_vector ? build_squeeze(b, y, channel) : y;
+}
+
 /** The axes of a batch's statistics: all but the channels. */
 static tn_axes statistics_axes(const onnx_call *c, const node *x) {
   tn_axes axes = {.count = 1, .axis = {0}};
-  if (x->rank < 2 || x->rank > TN_MAX_RANK)
-    onnx_fail(c, TN_ERR_SHAPE, "the input has %u dimensions, expected 2 to %d", x->rank,
+  if (x->rank < 1 || x->rank > TN_MAX_RANK)
+    onnx_fail(c, TN_ERR_SHAPE, "the input has %u dimensions, expected 1 to %d", x->rank,
               TN_MAX_RANK);
   for (size_t i = 2; i < x->rank; i++) axes.axis[axes.count++] = (int32_t)i;
   return axes;
@@ -54,9 +65,9 @@ static void normalise_batch(onnx_call *c) {
   builder *b = onnx_builder(c);
   value x = value_widen(b, onnx_input(c, 0));
   tn_axes axes = statistics_axes(c, x.node);
-  value mean = build_mean(b, x, axes, false), variance = build_var(b, x, axes, 0, false);
-  set_output(c, build_batch_norm(b, x, mean, variance, onnx_input(c, 1), onnx_input(c, 2),
-                                 read_epsilon(c)));
+  bool is_vector = x.node->rank == 1;
+  value mean = build_mean(b, x, axes, is_vector), variance = build_var(b, x, axes, 0, is_vector);
+  set_output(c, norm_by(c, x, mean, variance));
   c->outputs[1] = follow(c, 3, mean);
   c->outputs[2] = follow(c, 4, variance);
 }
@@ -72,9 +83,7 @@ void onnx_BatchNormalization(onnx_call *c) {
     set_output(c, normalise_elements(c));
     return;
   }
-  set_output(c,
-             build_batch_norm(onnx_builder(c), onnx_input(c, 0), onnx_input(c, 3), onnx_input(c, 4),
-                              onnx_input(c, 1), onnx_input(c, 2), read_epsilon(c)));
+  set_output(c, norm_by(c, onnx_input(c, 0), onnx_input(c, 3), onnx_input(c, 4)));
 }
 
 /** Divides by the norm of order 1 or 2 along an axis; elements of norm 0 stay 0. */

@@ -167,12 +167,13 @@ void onnx_TfIdfVectorizer(onnx_call *c) {
   sizes none = {2, {x.node->dims[0], ix_const(b->ir, 1)}};
   counts[v.counts->n] = build_full(b, &none, DT_F32, 0);
   int64_t *gram = grams_of_columns(c, &v, n, &columns);
-  value y = build_concat(b, counts, v.counts->n + 1, 1);
-  y = build_take(b, y, onnx_computed_tensor(c, DT_I64, gram, columns, 0), 1);
-  value weights = onnx_ml_floats(c, "weights");
-  if (mode && weights.node && !node_is_bits(weights.node->dims[0], columns))
-    onnx_fail(c, TN_ERR_FORMAT, "there is not one weight for each of %zu columns", columns);
+  value y = build_concat(b, counts, v.counts->n, 1), weights = onnx_ml_floats(c, "weights");
+  if (mode && weights.node && !node_is_bits(weights.node->dims[0], n))
+    onnx_fail(c, TN_ERR_FORMAT, "weights has %lld entries for %zu n-grams",
+              (long long)node_int(weights.node->dims[0]), n);
   if (mode == 1) y = build_cast(b, build_gt(b, y, build_num(b, 0)), DT_F32);
   if (mode && weights.node) y = build_mul(b, y, weights);
+  y = build_concat(b, (value[]){y, counts[v.counts->n]}, 2, 1);
+  y = build_take(b, y, onnx_computed_tensor(c, DT_I64, gram, columns, 0), 1);
   c->outputs[0] = is_vector ? build_squeeze(b, y, (tn_axes){.count = 1}) : y;
 }
