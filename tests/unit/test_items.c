@@ -573,6 +573,32 @@ static int open_ref(void **state) {
   return !*state || tn_context_get(*state, &info) != TN_OK;
 }
 
+enum { SELECTIONS = 20 };
+
+/** Takes the elements above 0 and subtracts a quarter from them, again and again. */
+static tn_tensor *select_often(tn_context *c, tn_tensor *x) {
+  for (int i = 0; i < SELECTIONS; i++)
+    x = tn_add(tn_compress(x, tn_gt(x, tn_num(c, 0)), 0), tn_num(c, -0.25));
+  return x;
+}
+
+/** Compiling and realising sizes that follow from sizes: the work must not double with each. */
+static void selections_follow_from_selections(void **state) {
+  tn_context *c = *state;
+  enum { LEFT = N - SELECTIONS / 4 };
+  float in[N], found[2][LEFT];
+  for (size_t i = 0; i < N; i++) in[i] = (float)i;
+  tn_tensor *y = select_often(c, tn_input(c, "x", tn_shape(N), TN_F32));
+  tn_tensor *z = select_often(c, floats(c, N, in));
+  tn_binding *b = bind_compiled(c, &y, 1, NULL);
+  give_x(b, N, in);
+  check_bound(b, tn_binding_run(b));
+  assert_int_equal(tn_binding_type(b, "0").shape.size[0], LEFT);
+  check_bound(b, tn_binding_read(b, "0", TN_F32, found[0], sizeof found[0]));
+  check_ok(c, tn_read(z, TN_F32, found[1], sizeof found[1]));
+  for (size_t i = 0; i < LEFT; i++) assert_true(found[0][i] == (float)i && found[1][i] == (float)i);
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, open_context, close_context)
 #define WITH_REF(test) \
   { #test " on REF", test, open_ref, close_context, NULL }
@@ -615,6 +641,7 @@ int main(void) {
       WITH(equal_sizes_are_realised),
       WITH(memory_may_be_too_small),
       WITH(computed_sizes_are_carried),
+      WITH(selections_follow_from_selections),
       cmocka_unit_test(sums_of_a_selection_are_computed_once),
       WITH(steps_are_counted_behind_a_loop),
       WITH(selections_without_an_extreme_are_refused),

@@ -127,8 +127,8 @@ static void set_state(scanning *s, const scan_loop *l, const node *before, map *
   map_set(ir_arena(s->g), known, l->state, (void *)state);
 }
 
-/** True if a step is still s ⊕ x where the span's checks hold: of x that is neutral there, as 0 of a
-    sum, simplification leaves s alone. */
+/** True if a step is still s ⊕ x where the span's checks hold: of x that is neutral there, as 0 of
+   a sum, simplification leaves s alone. */
 static bool is_same_step(const scan_loop *l, const node *was, const node *now) {
   if (node_storage_root(was->src[0]) != node_storage_root(l->state)) return true;
   return now->src[2]->op == was->src[2]->op && combines_state(now);

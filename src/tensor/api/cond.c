@@ -28,6 +28,7 @@ enum { MAX_RESULTS = 1 << 16 };
 
 /** True if the steps of a loop that is being built compute a node. */
 static bool is_of_loop(builder *b, const node *n) {
+  if (!b->context->entry.n_loop_bodies) return false;
   node_list order = topo_sort(b->arena, &n, 1, NULL, NULL);
   return loop_find_unbound(b->arena, order.at, order.n)[order.n - 1];
 }

@@ -266,7 +266,7 @@ static void add_requests(evaluation *v) {
 
 static void list_slots(void *arg) {
   evaluation *v = arg;
-  for (size_t i = 0; i < v->n_requests && ir_has_items(v->c->ir); i++)
+  for (size_t i = 0; i < v->n_requests; i++)
     vec_push(&v->c->arena, &v->slots, *v->requests[i].slot);
 }
 
@@ -357,13 +357,14 @@ static void release_evaluation(evaluation *v) {
   computation_close(&v->computation);
 }
 
-evaluation_outcome evaluate(tn_context *c, evaluation_request requests[], size_t n) {
+static evaluation_outcome evaluate_requests(tn_context *c, evaluation_request requests[], size_t n,
+                                            bool has_items) {
   evaluation v = {.c = c, .requests = requests, .n_requests = n, .substitution = {.c = c}};
   v.host_call = (evaluation_request){.kind = EVALUATE_HOST_CALL};
   v.computation.c = v.computation.counts.c = c;
   v.items.c = c;
-  tn_status s = diag_catch(&c->diag, list_slots, &v);
-  if (s == TN_OK) s = evaluated_items_open(&v.items, v.slots.at, v.slots.n);
+  tn_status s = has_items ? diag_catch(&c->diag, list_slots, &v) : TN_OK;
+  if (s == TN_OK && has_items) s = evaluated_items_open(&v.items, v.slots.at, v.slots.n);
   if (s == TN_OK) s = diag_catch(&c->diag, prepare_evaluation, &v);
   if (s == TN_OK) s = computation_open(&v.computation);
   bool holds_turns = s == TN_OK, is_overtaken = false;
@@ -382,4 +383,12 @@ evaluation_outcome evaluate(tn_context *c, evaluation_request requests[], size_t
          : is_overtaken ? EVALUATION_OVERTAKEN
          : is_cancelled ? EVALUATION_CANCELLED
                         : EVALUATION_FAILED;
+}
+
+evaluation_outcome evaluate(tn_context *c, evaluation_request requests[], size_t n) {
+  return evaluate_requests(c, requests, n, ir_has_items(c->ir));
+}
+
+evaluation_outcome evaluate_of_items(tn_context *c, evaluation_request requests[], size_t n) {
+  return evaluate_requests(c, requests, n, false);
 }

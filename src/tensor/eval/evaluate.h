@@ -34,4 +34,8 @@ typedef enum evaluation_outcome {
    is in its diag. Results of host functions that have run are kept, whatever follows. */
 evaluation_outcome evaluate(tn_context *c, evaluation_request requests[], size_t n);
 
+/** As evaluate, of elements of ITEMs: those that they depend on have been evaluated before, where
+    that is possible. */
+evaluation_outcome evaluate_of_items(tn_context *c, evaluation_request requests[], size_t n);
+
 #endif

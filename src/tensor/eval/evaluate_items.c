@@ -1,6 +1,7 @@
 /* Implements the evaluation of ITEMs, in the order in which they depend on each other. Reductions,
    scans and scatters that an element depends on and the rest of the graph reads too are evaluated
-   with it, so that they are computed once. */
+   with it, so that they are computed once. Elements that depend on inputs of plans are left to
+   these, without a try. */
 #include "tensor/eval/evaluate_items.h"
 
 #include "device/memory/buffer.h"
@@ -18,7 +19,6 @@
 typedef struct listed_element {
   const node *element;
   const guard *guard; /* NULL: there are no PICKs */
-  node_list shared;   /* values that it depends on, and others too */
 } listed_element;
 
 typedef struct listing {
@@ -26,7 +26,8 @@ typedef struct listing {
   const node *const *roots;
   size_t n;
   VEC(listed_element) all;
-  size_t at; /* of the element that is tested, */
+  map readers; /* of each long value that is not known */
+  size_t at;   /* of the element that is tested, */
   bool is_needed;
 } listing;
 
@@ -50,6 +51,27 @@ static map guards_of_nodes(const listing *l, const node_list *order) {
     }
   }
   return guards;
+}
+
+/** True if a node chooses between its second and third source by its first. */
+static bool is_choice(const node *n) {
+  return n->op == OP_PICK || (n->op == OP_WHERE && n->dtype == DT_INDEX);
+}
+
+/** The nodes that have no value but in runs of plans, whichever sides are taken. */
+static map nodes_of_runs(tn_context *c, const node_list *order) {
+  map found = {0};
+  for (size_t i = 0; i < order->n; i++) {
+    const node *n = order->at[i];
+    bool is_found = graph_input_is_of_runs(c, n);
+    for (size_t k = is_choice(n) ? 3 : 0; k < n->n_src && !is_found; k++)
+      is_found = map_has(&found, n->src[k]);
+    if (is_choice(n))
+      is_found =
+          map_has(&found, n->src[0]) || (map_has(&found, n->src[1]) && map_has(&found, n->src[2]));
+    if (is_found) map_set(&c->arena, &found, n, (void *)n);
+  }
+  return found;
 }
 
 /** The nodes of a graph that are part of a loop, or come after one. */
@@ -89,13 +111,13 @@ static map readers_of_long_values(const listing *l, const node_list *order, cons
 }
 
 /** The values that an element depends on and other nodes of the graph read too. */
-static node_list shared_values(const listing *l, const map *readers, const node *element) {
+static node_list shared_values(const listing *l, const node *element) {
   tn_context *c = l->v->c;
   node_list below = topo_sort(&c->arena, &element, 1, is_unknown, c), shared = {0};
   map is_below = {0};
   for (size_t i = 0; i < below.n; i++) map_set(&c->arena, &is_below, below.at[i], (void *)element);
   for (size_t i = 0; i < below.n; i++) {
-    const node_list *of = map_get(readers, below.at[i]);
+    const node_list *of = map_get(&l->readers, below.at[i]);
     bool is_shared = false;
     for (size_t k = 0; of && k < of->n && !is_shared; k++)
       is_shared = !map_has(&is_below, of->at[k]);
@@ -114,15 +136,14 @@ static void list_elements(void *arg) {
   tn_context *c = l->v->c;
   node_list order = topo_sort(&c->arena, l->roots, l->n, is_unknown, c);
   map guards = guards_of_nodes(l, &order), loops = nodes_of_loops(&c->arena, &order);
-  map readers = readers_of_long_values(l, &order, &loops);
+  map of_runs = nodes_of_runs(c, &order);
+  l->readers = readers_of_long_values(l, &order, &loops);
   for (size_t i = 0; i < order.n; i++) {
-    if (order.at[i]->op != OP_ITEM) continue;
+    if (order.at[i]->op != OP_ITEM || map_has(&of_runs, order.at[i])) continue;
     const node *element = ir_item_element(c->ir, order.at[i]);
     if (computed_value_of(c, element)) continue;
-    node_list shared = shared_values(l, &readers, element);
     retain_for_run(l->v, element);
-    for (size_t k = 0; k < shared.n; k++) retain_for_run(l->v, shared.at[k]);
-    vec_push(&c->arena, &l->all, (listed_element){element, map_get(&guards, order.at[i]), shared});
+    vec_push(&c->arena, &l->all, (listed_element){element, map_get(&guards, order.at[i])});
   }
 }
 
@@ -139,8 +160,8 @@ static void test_guard(void *arg) {
 }
 
 typedef struct element_requests {
-  tn_context *c;
-  const listed_element *of;
+  const listing *l;
+  const node *element;
   const node **slots; /* each with a reference */
   evaluation_request *at;
   size_t n; /* slots that are filled */
@@ -148,21 +169,28 @@ typedef struct element_requests {
 
 static void make_requests(void *arg) {
   element_requests *r = arg;
-  size_t n = r->of->shared.n + 1;
-  r->slots = arena_alloc(&r->c->arena, n * sizeof *r->slots);
-  r->at = arena_calloc(&r->c->arena, n, sizeof *r->at);
-  for (; r->n < n; r->n++) {
-    r->slots[r->n] = ir_retain(r->n ? r->of->shared.at[r->n - 1] : r->of->element);
+  arena *a = &r->l->v->c->arena;
+  node_list shared = shared_values(r->l, r->element), all = {0};
+  vec_push(a, &all, r->element);
+  for (size_t k = 0; k < shared.n; k++) {
+    retain_for_run(r->l->v, shared.at[k]);
+    vec_push(a, &all, shared.at[k]);
+  }
+  r->slots = arena_alloc(a, all.n * sizeof *r->slots);
+  r->at = arena_calloc(a, all.n, sizeof *r->at);
+  for (; r->n < all.n; r->n++) {
+    r->slots[r->n] = ir_retain(all.at[r->n]);
     r->at[r->n] =
         (evaluation_request){.kind = EVALUATE_VALUE, .slot = &r->slots[r->n], .optional = true};
   }
 }
 
-static tn_status evaluate_element(tn_context *c, const listed_element *e) {
-  element_requests r = {.c = c, .of = e};
+static tn_status evaluate_element(const listing *l, const node *element) {
+  tn_context *c = l->v->c;
+  element_requests r = {.l = l, .element = element};
   evaluation_outcome o = EVALUATION_FAILED;
   if (diag_catch(&c->diag, make_requests, &r) == TN_OK) {
-    do o = evaluate(c, r.at, r.n);
+    do o = evaluate_of_items(c, r.at, r.n);
     while (o == EVALUATION_OVERTAKEN);
   }
   for (size_t i = 0; i < r.n; i++) ir_release(c->ir, r.slots[i]);
@@ -176,7 +204,7 @@ tn_status evaluated_items_open(evaluated_items *v, const node *const roots[], si
   tn_status s = diag_catch(&c->diag, list_elements, &l);
   for (; l.at < l.all.n && s == TN_OK; l.at++) {
     s = diag_catch(&c->diag, test_guard, &l);
-    if (s == TN_OK && l.is_needed) s = evaluate_element(c, &l.all.at[l.at]);
+    if (s == TN_OK && l.is_needed) s = evaluate_element(&l, l.all.at[l.at].element);
   }
   return s;
 }

@@ -20,8 +20,7 @@ size_t reference_counts_index(const reference_counts *u, const node *n) {
 }
 
 static bool depends_on_runs(const reference_counts *u, const bool runs[], const node *n) {
-  if (n->op == OP_VAR) return true;
-  if (n->op == OP_BUFFER && graph_input_of(u->c, n)->kind != GRAPH_INPUT_DATA) return true;
+  if (graph_input_is_of_runs(u->c, n)) return true;
   for (uint32_t i = 0; i < n->n_src; i++)
     if (runs[reference_counts_index(u, n->src[i])]) return true;
   return false;

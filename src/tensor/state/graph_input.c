@@ -13,6 +13,10 @@ static graph_input *input_at(tn_context *c, int64_t uid) { return &c->graph_inpu
 
 graph_input *graph_input_of(tn_context *c, const node *n) { return input_at(c, n->ints[0]); }
 
+bool graph_input_is_of_runs(tn_context *c, const node *n) {
+  return n->op == OP_VAR || (n->op == OP_BUFFER && graph_input_of(c, n)->kind != GRAPH_INPUT_DATA);
+}
+
 static tn_status open_input(tn_context *c, graph_input_kind kind, int64_t *uid) {
   graph_input_table *t = &c->graph_inputs;
   if (!t->free && t->n == t->cap) {

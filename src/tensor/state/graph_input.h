@@ -38,6 +38,9 @@ struct graph_input {
 /** The input of a BUFFER or CUSTOM node. Valid until another is opened. */
 graph_input *graph_input_of(tn_context *c, const node *n);
 
+/** True for a node that has a value in runs of plans alone: an input, or a variable. */
+bool graph_input_is_of_runs(tn_context *c, const node *n);
+
 /** A BUFFER node over a new input, on a device (node.device; anybody's is device 0), retained for
    the caller. Under no catch: failures are set in the context's diag. */
 tn_status graph_input_open(tn_context *c, graph_input_kind kind, uint8_t device, dtype t,
