@@ -159,7 +159,7 @@ if(TEST unit.vendor AND NOT TENON_SANITIZE)
   set_property(TEST unit.vendor_cuda APPEND PROPERTY ENVIRONMENT
     ${cuda_environment} "TENON_TEST_DEVICE=CUDA")
 endif()
-# What the command is made of, without its main function.
+# The files of the command, without its main function.
 file(GLOB found CONFIGURE_DEPENDS src/cli/core/*.c src/cli/data/*.c)
 foreach(name compare_values find_difference)
   if(TARGET unit_${name})
@@ -370,6 +370,7 @@ endforeach()
 if(NOT TENON_SANITIZE)
   tenon_add_test(source.layers source ${TENON_PYTHON} scripts/check-layers.py)
   tenon_add_test(source.format source bash scripts/check-format.sh)
+  tenon_add_test(source.words source ${TENON_PYTHON} scripts/check-words.py)
   tenon_add_test(source.mutants source ${TENON_PYTHON} scripts/mutants.py --check)
   set(assertions --assertions)
   if(CMAKE_BUILD_TYPE STREQUAL Release)

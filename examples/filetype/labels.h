@@ -5,8 +5,9 @@
 
 #include "features.h"
 
-/* What Magika knows besides the network's weights: config.min.json (input format, classes,
-   thresholds, overwritten labels) and content_types_kb.min.json (what each label means). */
+/* The facts that Magika knows besides the network's weights: config.min.json (input format,
+   classes, thresholds, overwritten labels) and content_types_kb.min.json (what each label means).
+ */
 typedef struct labels {
   feature_format format;
   double confidence; /* the threshold of labels that have none of their own */

@@ -11,7 +11,7 @@ static size_t count_winners(const tuner *t) {
   return n;
 }
 
-/** Those of the winners that are calls of a library. */
+/** Counts the winners that are calls of a library. */
 static size_t count_calls(const tuner *t) {
   size_t n = 0;
   for (size_t i = 0; i < t->n_kernels; i++) {

@@ -33,7 +33,7 @@ static const char *llvm_hint(void) {
   return "LLVM would do too, but there is no LLVM module (scripts/setup.sh --llvm, then build)";
 }
 
-/* These flags follow those of the caller's command, and the last flag wins. Relaxed floating-point
+/* Flags behind those of the caller's command, as the last flag wins. Relaxed floating-point
    is the business of the rules, by the math mode, and never of the compiler: an option that was
    switched on by its own name outlives -fno-fast-math, so each is switched off by name, after
    -fno-fast-math, which would also bring clang's contraction back. Contraction would make results

@@ -19,7 +19,7 @@ typedef struct machine {
   double tlb;       /* pages whose addresses a core holds */
   bool teams;      /* teams of workers compute a kernel: each worker runs the FOLDs that it reads */
   bool warp_tiles; /* warps compute tiles of products of words (tensor_rows.def) */
-  /* Those of devices 1 …, in a plan of several; it is itself that of device 0, and of others. */
+  /* Machines of devices 1 …, in a plan of several; this one is that of device 0, and of others. */
   const struct machine *more;
   size_t n_more;
 } machine;

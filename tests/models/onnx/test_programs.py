@@ -105,7 +105,7 @@ def cell():
 
 
 def step_lines(model, steps):
-    """What each step's outputs are by ONNX Runtime: shape and last element."""
+    """Returns each step's outputs by ONNX Runtime: shape and last element."""
     session = onnxruntime.InferenceSession(model.SerializeToString())
     past, total = np.zeros((0, 4), np.float32), np.float32(0)
     for step in range(1, steps + 1):
