@@ -41,7 +41,7 @@ endif()
 
 if(TENON_LLVM AND llvm_includes)
   enable_language(CXX)
-  add_library(tenon_llvm MODULE src/device/llvm/llvm_module.c src/device/llvm/guard.cpp
+  add_library(tenon_llvm MODULE src/device/llvm/llvm_module.c src/device/llvm/llvm_exceptions.cpp
     src/device/llvm/emit_object.cpp)
   set_target_properties(tenon_llvm PROPERTIES PREFIX "" OUTPUT_NAME tenon-llvm
     C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden)

@@ -5,7 +5,7 @@
 #include "device/llvm/llvm_module.h"
 
 #include "device/llvm/emit_object.h"
-#include "device/llvm/guard.h"
+#include "device/llvm/llvm_exceptions.h"
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Core.h>

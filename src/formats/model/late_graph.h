@@ -1,5 +1,5 @@
 /* Graphs of models, and of bodies of loops that the host runs, which depend on elements of inputs,
-   or fit no open sizes or no single ranks: their plan is late (tensor/plan/plan_values.h), and each
+   or fit no open sizes or no single ranks: their plan is late (tensor/plan/late_plan.h), and each
    run's values, sizes or ranks import the file again. */
 #ifndef TENON_FORMATS_MODEL_LATE_GRAPH_H
 #define TENON_FORMATS_MODEL_LATE_GRAPH_H

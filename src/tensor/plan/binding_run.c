@@ -11,7 +11,7 @@
 #include "device/memory/buffer_resize.h"
 #include "device/memory/span.h"
 #include "tensor/eval/realize.h"
-#include "tensor/plan/plan_values.h"
+#include "tensor/plan/late_plan.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -87,7 +87,7 @@ static tn_status checked_run(tn_binding *b, tn_status s) {
 
 /** Adds the values that made a late plan to the message of a failure of its sizes, or kernels. */
 static tn_status explained(tn_binding *b, tn_status s) {
-  if (s != TN_OK && b->late) plan_values_explain(b->late, b->plan, &b->diag);
+  if (s != TN_OK && b->late) late_plan_explain(b->late, b->plan, &b->diag);
   note_misfit(b, s);
   return s;
 }
@@ -398,7 +398,7 @@ static tn_status retry_exactly(tn_binding *b, tn_status (*act)(tn_binding *b)) {
   b->wants_exact = true;
   s = act(b);
   b->wants_exact = false;
-  if (s == TN_OK && misfit != TN_ERR_SHAPE) plan_values_refuse_shared(b->late, why);
+  if (s == TN_OK && misfit != TN_ERR_SHAPE) late_plan_refuse_shared(b->late, why);
   return s;
 }
 

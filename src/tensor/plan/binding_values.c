@@ -3,7 +3,7 @@
 #include "device/memory/buffer_resize.h"
 #include "device/memory/span.h"
 #include "tensor/plan/binding.h"
-#include "tensor/plan/plan_values.h"
+#include "tensor/plan/late_plan.h"
 
 #include <string.h>
 
@@ -68,7 +68,7 @@ static tn_status take_plan(tn_binding *b, tn_plan *p) {
 tn_status binding_choose_plan(tn_binding *b) {
   tn_plan *p;
   if (!b->late) return TN_OK;
-  tn_status s = plan_values_find(b->late, b->wants_exact, read_value, b, &b->diag, &p);
+  tn_status s = late_plan_find(b->late, b->wants_exact, read_value, b, &b->diag, &p);
   if (s != TN_OK) return s;
   if (p != b->plan) return take_plan(b, p);
   plan_release(p); /* the binding has a reference */

@@ -7,7 +7,7 @@
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/copy_graph.h"
 #include "tensor/ops/computed_sizes.h"
-#include "tensor/plan/plan_values.h"
+#include "tensor/plan/late_plan.h"
 #include "tensor/plan/shared_constants.h"
 #include "tensor/plan/variant_table.h"
 
@@ -397,7 +397,7 @@ tn_status plan_build(tn_context *c, const plan_graph *g, diag *d, tn_plan **out)
   if (s == TN_OK && !p->constants) s = diag_set(d, TN_ERR_MEMORY, "out of memory");
   if (s != TN_OK && g->late) g->late->release(g->late->user);
   if (s == TN_OK && !g->is_uncompiled)
-    s = g->late ? plan_values_open(p, g->late, d) : variant_table_open(p, d);
+    s = g->late ? late_plan_open(p, g->late, d) : variant_table_open(p, d);
   if (s == TN_OK)
     *out = p;
   else
@@ -408,7 +408,7 @@ tn_status plan_build(tn_context *c, const plan_graph *g, diag *d, tn_plan **out)
 void plan_release(tn_plan *p) {
   if (!p || atomic_fetch_sub_explicit(&p->count, 1, memory_order_acq_rel) > 1) return;
   variant_table_close(p);
-  plan_values_close(p);
+  late_plan_close(p);
   shared_constants_release(p->constants);
   for (size_t i = 0; i < p->n_states; i++) state_storage_release(p->states[i].storage);
   for (size_t i = 0; i < p->n_sources; i++)

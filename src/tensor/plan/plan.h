@@ -17,7 +17,7 @@
 typedef struct plan_variant plan_variant;
 typedef struct variant_table variant_table;
 typedef struct shared_constants shared_constants;
-typedef struct plan_values plan_values;
+typedef struct late_plan late_plan;
 
 /** A size of a port. */
 typedef struct port_size {
@@ -135,7 +135,7 @@ struct tn_plan {
   /* The parts that change, under locks of their own: */
   variant_table *variants;
   shared_constants *constants;
-  plan_values *values; /* of a late plan (plan_values.h), which has no variants; else NULL */
+  late_plan *values; /* of a late plan (late_plan.h), which has no variants; else NULL */
 };
 
 /** The value of an input in a run. */

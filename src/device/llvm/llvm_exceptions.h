@@ -1,7 +1,7 @@
 /* Calls a function that uses LLVM, which ends the process where memory or something else fails it:
    its handlers are replaced by exceptions, which are caught here. What LLVM held then is lost. */
-#ifndef TENON_DEVICE_LLVM_GUARD_H
-#define TENON_DEVICE_LLVM_GUARD_H
+#ifndef TENON_DEVICE_LLVM_EXCEPTIONS_H
+#define TENON_DEVICE_LLVM_EXCEPTIONS_H
 
 #include <stddef.h>
 

@@ -7,7 +7,7 @@
    after all, it is given in all further plans. Likewise one plan serves all sizes from 1 on where
    that is known to fit. A plan for several may turn out not to fit what a run has, as computed
    sizes know no -1; that run gets a plan of its own. */
-#include "tensor/plan/plan_values.h"
+#include "tensor/plan/late_plan.h"
 #include "base/stop.h"
 
 #include "base/thread.h"
@@ -38,7 +38,7 @@ typedef struct plan_of_values {
   uint64_t last_used;
 } plan_of_values;
 
-struct plan_values {
+struct late_plan {
   plan_late late;  /* its lists are not kept */
   mutex making;    /* held while a plan is made */
   mutex lock;      /* of all that follows */
@@ -97,7 +97,7 @@ static tn_status read_elements(tn_plan *p, size_t i, plan_value_reader read, voi
 /** Reads the elements of deciding inputs that were not read yet. */
 static tn_status read_deciding(tn_plan *p, plan_value_reader read, void *user, diag *d,
                                plan_value values[]) {
-  plan_values *k = p->values;
+  late_plan *k = p->values;
   tn_status s = TN_OK;
   for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++) {
     mutex_lock(&k->lock);
@@ -156,7 +156,7 @@ static void explain_failure(const tn_plan *p, const plan_value values[], diag *d
   if (m.n) diag_set(d, d->status, "%.1400s%s", d->text, m.text);
 }
 
-void plan_values_refuse_shared(tn_plan *late, const char *why) {
+void late_plan_refuse_shared(tn_plan *late, const char *why) {
   context_log(late->context, TN_LOG_WARNING, "plan %s is compiled for each set of values: %s",
               late->name, why);
   mutex_lock(&late->values->lock);
@@ -164,8 +164,8 @@ void plan_values_refuse_shared(tn_plan *late, const char *why) {
   mutex_unlock(&late->values->lock);
 }
 
-void plan_values_explain(tn_plan *late, const tn_plan *made, diag *d) {
-  plan_values *k = late->values;
+void late_plan_explain(tn_plan *late, const tn_plan *made, diag *d) {
+  late_plan *k = late->values;
   mutex_lock(&k->lock);
   for (size_t i = 0; i < k->n; i++)
     if (k->at[i].plan == made) explain_failure(late, k->at[i].values, d);
@@ -176,7 +176,7 @@ void plan_values_explain(tn_plan *late, const tn_plan *made, diag *d) {
 
 /** The plan for the run's values alone, else one for several; NULL: there is none. */
 static plan_of_values *find_in_table(tn_plan *p, const plan_value values[], bool is_exact) {
-  plan_values *k = p->values;
+  late_plan *k = p->values;
   plan_of_values *found = NULL;
   for (size_t i = 0; i < k->n; i++) {
     bool is_shared = k->at[i].plan->is_shared;
@@ -187,7 +187,7 @@ static plan_of_values *find_in_table(tn_plan *p, const plan_value values[], bool
 }
 
 static tn_plan *find_made(tn_plan *p, const plan_value values[], bool is_exact) {
-  plan_values *k = p->values;
+  late_plan *k = p->values;
   mutex_lock(&k->lock);
   plan_of_values *found = find_in_table(p, values, is_exact);
   tn_plan *made = found ? found->plan : NULL;
@@ -200,7 +200,7 @@ static tn_plan *find_made(tn_plan *p, const plan_value values[], bool is_exact) 
 /** Keeps a plan with the values, which it takes over, in the place of the one used least recently
     where there are many. */
 static void keep_plan(tn_plan *p, tn_plan *made, plan_value values[], const plan_made_for *of) {
-  plan_values *k = p->values;
+  late_plan *k = p->values;
   plan_of_values old = {0};
   atomic_fetch_add_explicit(&made->count, 1, memory_order_relaxed);
   mutex_lock(&k->lock);
@@ -245,7 +245,7 @@ static bool has_data(const tn_plan *p, const plan_value *x, const plan_value *y,
 
 /** The number of values of an input that plans are for, and the run does not have. */
 static size_t count_other_values(const plan_import *j, size_t i) {
-  const plan_values *k = j->late->values;
+  const late_plan *k = j->late->values;
   size_t n = 0;
   for (size_t a = 0; a < k->n; a++) {
     const plan_value *x = &k->at[a].values[i];
@@ -258,7 +258,7 @@ static size_t count_other_values(const plan_import *j, size_t i) {
 
 /** Leaves out the values of inputs that have had others in several plans; false: there are none. */
 static bool choose_varying(plan_import *j) {
-  plan_values *k = j->late->values;
+  late_plan *k = j->late->values;
   bool found = false;
   mutex_lock(&k->lock);
   for (size_t i = 0; i < j->late->ports.n_inputs; i++) {
@@ -277,7 +277,7 @@ static bool choose_varying(plan_import *j) {
 /** Has values given from now on that were left out: all, or those that are needed. False: there are
     none. */
 static bool fix_varying(plan_import *j, bool all) {
-  plan_values *k = j->late->values;
+  late_plan *k = j->late->values;
   bool found = false;
   mutex_lock(&k->lock);
   for (size_t i = 0; i < j->late->ports.n_inputs; i++) {
@@ -298,7 +298,7 @@ static tn_status check_ports(const tn_plan *p, const tn_plan *made, diag *d) {
 /** Makes a plan for what `of` says; none if it needs more values. */
 static tn_status import_plan(plan_import *j) {
   tn_plan *p = j->late;
-  plan_values *k = p->values;
+  late_plan *k = p->values;
   size_t n = p->ports.n_inputs;
   int64_t first = k->n_made++ * NUMBERS_OF_PLAN;
   j->lacks_values = false;
@@ -327,7 +327,7 @@ static bool are_from_one(const plan_import *j) {
 /** Makes a plan that serves values besides those of the run, if there can be one; a failure is
     kept, and is none of the run's. */
 static tn_status make_shared(plan_import *j) {
-  plan_values *k = j->late->values;
+  late_plan *k = j->late->values;
   for (;;) {
     bool varies = choose_varying(j), from_one = k->late.fits_from_one && are_from_one(j);
     if (!varies && !from_one) return TN_OK;
@@ -347,7 +347,7 @@ static tn_status make_shared(plan_import *j) {
 /** Makes the plan for the values of the run; where nodes do not fit together for all sizes, for
     its sizes. */
 static tn_status make_for_run(plan_import *j) {
-  plan_values *k = j->late->values;
+  late_plan *k = j->late->values;
   j->of = (plan_made_for){j->values, j->none, k->late.of_sizes, false};
   tn_status s = import_plan(j);
   if (s == TN_OK || j->of.of_sizes || stops_work(s)) return s;
@@ -431,8 +431,8 @@ static bool refuses_shared(tn_plan *p) {
   return refuses;
 }
 
-tn_status plan_values_find(tn_plan *p, bool is_exact, plan_value_reader read, void *user, diag *d,
-                           tn_plan **out) {
+tn_status late_plan_find(tn_plan *p, bool is_exact, plan_value_reader read, void *user, diag *d,
+                         tn_plan **out) {
   plan_value *values = mem_calloc(&p->context->mem, p->ports.n_inputs, sizeof *values);
   *out = NULL;
   tn_status s = values ? TN_OK : diag_set(d, TN_ERR_MEMORY, "out of memory");
@@ -448,9 +448,9 @@ tn_status plan_values_find(tn_plan *p, bool is_exact, plan_value_reader read, vo
 
 /* Opening. */
 
-tn_status plan_values_open(tn_plan *p, const plan_late *late, diag *d) {
+tn_status late_plan_open(tn_plan *p, const plan_late *late, diag *d) {
   const mem *m = &p->context->mem;
-  plan_values *k = mem_calloc(m, 1, sizeof *k);
+  late_plan *k = mem_calloc(m, 1, sizeof *k);
   size_t n = p->ports.n_inputs + 1;
   bool *deciding = mem_calloc(m, n, sizeof *deciding);
   value_use *uses = mem_calloc(m, n, sizeof *uses);
@@ -477,9 +477,9 @@ tn_status plan_values_open(tn_plan *p, const plan_late *late, diag *d) {
   return TN_OK;
 }
 
-void plan_values_close(tn_plan *p) {
+void late_plan_close(tn_plan *p) {
   const mem *m = &p->context->mem;
-  plan_values *k = p->values;
+  late_plan *k = p->values;
   if (!k) return;
   for (size_t i = 0; i < k->n; i++) {
     plan_release(k->at[i].plan);

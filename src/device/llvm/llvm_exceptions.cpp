@@ -1,6 +1,6 @@
 /* Implements the guard around calls of LLVM. The only C++ of the project: a C++ library's failure
    to allocate is an exception, which C cannot catch. */
-#include "guard.h"
+#include "llvm_exceptions.h"
 
 #include <llvm-c/ErrorHandling.h>
 #include <llvm/Support/ErrorHandling.h>
