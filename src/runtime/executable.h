@@ -28,7 +28,7 @@ typedef struct executable_buffer {
   size_t first, last;   /* BUFFER_ROLE_SCRATCH: live range, in steps, inclusive */
   size_t within;        /* BUFFER_ROLE_VIEW: the buffer that it is a part of, */
   uint64_t start;       /* from this element on */
-  size_t segment;       /* in which its size becomes known */
+  size_t segment;       /* in which it gets its place: its size is known, and that of `within` */
   size_t device;        /* index into `targets` */
 } executable_buffer;
 
@@ -69,6 +69,19 @@ typedef struct executable_step {
   size_t device;        /* that it runs on; STEP_COPY: to which it copies buffer 1, as buffer 0 */
 } executable_step;
 
+/** Numbers of things by segment: those of segment s are at[first[s]] … at[first[s + 1] − 1]. What
+    only sizes of roots need is in segment n_segments. */
+typedef struct segment_list {
+  size_t *at, *first;
+} segment_list;
+
+/** The things that become known, or are due, as segments begin, each list in ascending order. */
+typedef struct executable_segments {
+  segment_list terms;   /* of `sizes` */
+  segment_list results; /* of `sizes`, but those of buffers */
+  segment_list buffers, steps, items;
+} executable_segments;
+
 /** Operation and byte counts of a kernel. */
 typedef struct executable_kernel_counts {
   const kernel_count_term *items;
@@ -99,6 +112,8 @@ typedef struct executable {
   bool has_guards;
   executable_item *items; /* `most` of each depends on earlier ones alone */
   size_t n_items, n_segments;
+  executable_segments segments;
+  segment_list users; /* steps by the buffer of which they list a part; empty without guards */
   size_t *root_sizes; /* of each root: its first size in `sizes`; NULL: there are no ITEMs */
   launch_exprs sizes; /* elements of each buffer, trip counts; bounds of ITEMs, sizes of roots */
   launch_exprs count_sizes;      /* sizes in `kernel_counts` */

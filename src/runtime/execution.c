@@ -140,6 +140,7 @@ void execution_unbind(execution *e) {
 
 tn_status execution_buffer_bytes(execution *e, size_t buffer, uint64_t *bytes, diag *d) {
   tn_status s = execution_evaluate_sizes(e, d);
+  if (s == TN_OK) s = execution_check_size(e, buffer, d);
   if (s == TN_OK) *bytes = execution_bytes_of(e, buffer);
   return s;
 }
@@ -167,9 +168,11 @@ size_t execution_late_buffers(const execution *e) {
 
 /** Places memory and fills launches of a segment. */
 static tn_status prepare_segment(execution *e, size_t segment, diag *d) {
+  const segment_list *steps = &e->p->segments.steps;
   tn_status s = execution_place_buffers(e, segment, d);
-  for (size_t i = 0; i < e->p->n_steps && s == TN_OK; i++) {
-    if (e->p->steps[i].kind != STEP_KERNEL || e->p->steps[i].segment != segment) continue;
+  for (size_t k = steps->first[segment]; k < steps->first[segment + 1] && s == TN_OK; k++) {
+    size_t i = steps->at[k];
+    if (e->p->steps[i].kind != STEP_KERNEL) continue;
     if (executable_skips(e->p, i, segment, e->values.sizes)) continue;
     execution_fill_launch(e, i);
     s = execution_check_launch(e, i, d);
@@ -181,7 +184,6 @@ static tn_status prepare_segment(execution *e, size_t segment, diag *d) {
 static tn_status prepare_run(execution *e, diag *d) {
   tn_status s = e->has_commands ? TN_OK : execution_commands_record(e, d);
   e->segment = 0;
-  execution_forget_items(e);
   if (s == TN_OK && e->p->n_items) s = execution_evaluate_sizes(e, d);
   if (s != TN_OK || execution_is_placed(e)) return s;
   s = prepare_segment(e, 0, d);
@@ -619,8 +621,8 @@ tn_status execution_set_profiling(execution *e, bool on, diag *d) {
 static uint64_t scratch_offset(const execution *e, size_t buffer) {
   const executable_buffer *own = &e->p->buffers[buffer];
   const execution_scratch *x = execution_scratch_on(e, own->segment, own->device);
-  for (size_t i = 0; i < x->n_slots; i++)
-    if (x->owners[i].buffer == buffer) return x->slots[i].offset;
+  for (size_t i = 0; i < x->slots.n; i++)
+    if (x->owners.at[i].buffer == buffer) return x->slots.at[i].offset;
   return 0;
 }
 

@@ -59,14 +59,11 @@ static void add_sections(struct execution *e) {
 void execution_commands_open(struct execution *e) {
   const executable *p = e->p;
   execution_launches *x = &e->launch;
-  size_t n_dims = 0, n_terms = 0;
-  for (size_t i = 0; i < p->n_programs; i++) {
-    const launch_exprs *dims = &p->programs[i]->limits.dims;
-    if (dims->n_results > n_dims) n_dims = dims->n_results;
-    if (dims->n_terms > n_terms) n_terms = dims->n_terms;
-  }
-  x->dims = arena_calloc(&e->arena, n_dims + 1, sizeof *x->dims);
-  x->dim_terms = arena_calloc(&e->arena, n_terms + 1, sizeof *x->dim_terms);
+  size_t n_terms = 0;
+  for (size_t i = 0; i < p->n_programs; i++)
+    if (p->programs[i]->limits.dims.n_terms > n_terms)
+      n_terms = p->programs[i]->limits.dims.n_terms;
+  x->dims = launch_terms_open(&e->arena, n_terms);
   x->launches = arena_calloc(&e->arena, p->n_steps + 1, sizeof *x->launches);
   x->spans = arena_calloc(&e->arena, p->n_steps + 1, sizeof *x->spans);
   x->values = arena_calloc(&e->arena, p->n_steps + 1, sizeof *x->values);
@@ -103,25 +100,42 @@ void execution_fill_launch(struct execution *e, size_t i) {
   }
 }
 
+/** Computes the bytes of an array whose sizes are the results of `exprs` from `first` on; false if
+    some are no sizes, or the product of those above 0 does not fit: a kernel may loop over these
+    even where the array is empty. */
+static bool count_bytes(const launch_terms *dims, const launch_exprs *exprs, size_t first,
+                        const launch_operand *array, uint64_t *bytes) {
+  bool is_empty = false, fits = true;
+  *bytes = array->element;
+  for (size_t i = first; i < first + array->rank; i++) {
+    int64_t dim = launch_terms_result(dims, exprs, i);
+    is_empty |= !dim;
+    fits &= dim >= 0 && !__builtin_mul_overflow(*bytes, dim ? (uint64_t)dim : 1, bytes);
+  }
+  if (is_empty) *bytes = 0;
+  return fits;
+}
+
 tn_status execution_check_launch(struct execution *e, size_t i, diag *d) {
   const executable *p = e->p;
   const executable_step *step = &p->steps[i];
   const launch_limits *limits = &p->programs[step->program]->limits;
-  const int64_t *dim = e->launch.dims;
-  tn_status s =
-      launch_exprs_eval(&limits->dims, e->launch.values[i], e->launch.dim_terms, e->launch.dims, d);
-  for (size_t k = 0; k < step->n_buffers && s == TN_OK; k++) {
+  launch_terms *dims = &e->launch.dims;
+  launch_terms_eval(dims, &limits->dims, NULL, limits->dims.n_terms, e->launch.values[i]);
+  size_t first = 0;
+  for (size_t k = 0; k < step->n_buffers; k++) {
     size_t b = step->buffers[k];
-    uint64_t bytes = limits->arrays[k].element;
-    uint64_t available = (uint64_t)e->values.sizes[b] * dtype_bytes(p->buffers[b].dtype);
-    bool fits = true;
-    for (uint32_t r = 0; r < limits->arrays[k].rank; r++, dim++)
-      fits &= *dim >= 0 && !__builtin_mul_overflow(bytes, (uint64_t)*dim, &bytes);
-    if (!fits || bytes > available)
-      s = diag_set(d, TN_ERR_INTERNAL, "%s: kernel %s needs %llu bytes of a buffer of %llu bytes",
-                   p->name, step->name, (unsigned long long)bytes, (unsigned long long)available);
+    uint64_t available = (uint64_t)e->values.sizes[b] * dtype_bytes(p->buffers[b].dtype), bytes;
+    if (!count_bytes(dims, &limits->dims, first, &limits->arrays[k], &bytes))
+      return diag_set(d, TN_ERR_SHAPE, "%s: %.200s: sizes of an array overflow", p->name,
+                      step->name);
+    if (bytes > available)
+      return diag_set(d, TN_ERR_INTERNAL,
+                      "%s: kernel %s needs %llu bytes of a buffer of %llu bytes", p->name,
+                      step->name, (unsigned long long)bytes, (unsigned long long)available);
+    first += limits->arrays[k].rank;
   }
-  return s;
+  return TN_OK;
 }
 
 /* Uses of inputs. */

@@ -17,12 +17,8 @@ static size_t count_scratch(const struct execution *e) {
 
 static void add_slot(struct execution *e, execution_scratch *x, size_t step, size_t last,
                      size_t buffer) {
-  if (!x->slots) {
-    x->slots = arena_calloc(&e->arena, e->p->n_buffers + e->p->n_steps, sizeof *x->slots);
-    x->owners = arena_calloc(&e->arena, e->p->n_buffers + e->p->n_steps, sizeof *x->owners);
-  }
-  x->slots[x->n_slots] = (memory_plan_slot){.first = step, .last = last};
-  x->owners[x->n_slots++] = (slot_owner){step, buffer};
+  vec_push(&e->arena, &x->slots, (memory_plan_slot){.first = step, .last = last});
+  vec_push(&e->arena, &x->owners, (slot_owner){step, buffer});
 }
 
 /** Lists slots by first step: buffers are numbered in the order of the nodes that make them, which
@@ -59,7 +55,7 @@ void execution_memory_open(struct execution *e) {
   e->values.has_value = arena_calloc(a, p->n_vars + 1, sizeof *e->values.has_value);
   e->values.sizes = arena_calloc(a, p->sizes.n_results + 1, sizeof *e->values.sizes);
   e->values.is_used = arena_calloc(a, p->n_buffers + 1, sizeof *e->values.is_used);
-  e->values.terms = arena_calloc(a, p->sizes.n_terms + 1, sizeof *e->values.terms);
+  e->values.terms = launch_terms_open(a, p->sizes.n_terms);
   e->memory.buffers = arena_calloc(a, p->n_buffers + 1, sizeof *e->memory.buffers);
   e->memory.is_allocated = arena_calloc(a, p->n_buffers + 1, sizeof *e->memory.is_allocated);
   e->memory.spans = arena_calloc(a, p->n_buffers + 1, sizeof *e->memory.spans);
@@ -69,14 +65,13 @@ void execution_memory_open(struct execution *e) {
   e->memory.scratch = arena_calloc(a, n_scratch, sizeof *e->memory.scratch);
   for (size_t i = 0; i < n_scratch; i++) e->memory.scratch[i].at = &e->memory.scratch[i].memory;
   add_slots(e, false);
-  execution_forget_items(e);
 }
 
 void execution_keep_results(struct execution *e) {
   execution_forget_scratch(e);
   for (size_t i = 0; i < count_scratch(e); i++) {
     execution_scratch *x = &e->memory.scratch[i];
-    x->n_slots = 0;
+    x->slots.n = x->owners.n = 0;
     x->is_placed = false;
     x->at = &x->memory;
   }
@@ -100,19 +95,40 @@ bool execution_is_bindable(const struct execution *e, size_t buffer) {
 
 /* Sizes. */
 
-/** Sets sizes to 0 of what only steps use that the run skips: it may have none. */
-static void drop_skipped(struct execution *e) {
+/** True if a step that the run does not skip uses a buffer or a part of it, as far as guards are
+    known when the buffer gets its place. */
+static bool is_used(const struct execution *e, size_t buffer) {
   const executable *p = e->p;
+  bool found = execution_is_bindable(e, buffer);
+  for (size_t k = p->users.first[buffer]; k < p->users.first[buffer + 1] && !found; k++)
+    found = !executable_skips(p, p->users.at[k], p->buffers[buffer].segment, e->values.sizes);
+  return found;
+}
+
+/** Evaluates the sizes that become known with a segment. What only steps use that the run skips has
+    the size 0: its expression may have no value. */
+static void evaluate_segment(struct execution *e, size_t segment) {
+  const executable *p = e->p;
+  const executable_segments *s = &p->segments;
   execution_values *v = &e->values;
-  if (!p->has_guards) return;
-  for (size_t i = 0; i < p->n_buffers; i++) v->is_used[i] = execution_is_bindable(e, i);
-  for (size_t i = 0; i < p->n_steps; i++)
-    for (size_t k = 0; k < p->steps[i].n_buffers; k++) {
-      size_t b = p->buffers[p->steps[i].buffers[k]].within;
-      if (!v->is_used[b]) v->is_used[b] = !executable_skips(p, i, p->buffers[b].segment, v->sizes);
-    }
-  for (size_t i = 0; i < p->n_buffers; i++)
-    if (!v->is_used[p->buffers[i].within]) v->sizes[i] = 0;
+  size_t first = s->terms.first[segment], n = s->terms.first[segment + 1] - first;
+  launch_terms_eval(&v->terms, &p->sizes, s->terms.at + first, n, v->vars);
+  for (size_t k = s->results.first[segment]; k < s->results.first[segment + 1]; k++)
+    v->sizes[s->results.at[k]] = launch_terms_result(&v->terms, &p->sizes, s->results.at[k]);
+  for (size_t k = s->buffers.first[segment]; k < s->buffers.first[segment + 1]; k++) {
+    size_t i = s->buffers.at[k], of = p->buffers[i].within;
+    if (p->has_guards && of == i) v->is_used[i] = is_used(e, i);
+    bool has_size = !p->has_guards || v->is_used[of];
+    v->sizes[i] = has_size ? launch_terms_result(&v->terms, &p->sizes, i) : 0;
+  }
+}
+
+/** Forgets what earlier runs read: an ITEM has the least value until it is read. */
+static void forget_items(struct execution *e) {
+  for (size_t i = 0; i < e->p->n_items; i++) {
+    size_t var = e->p->items[i].var;
+    e->values.vars[var] = e->p->vars[var].min;
+  }
 }
 
 tn_status execution_evaluate_sizes(struct execution *e, diag *d) {
@@ -123,24 +139,39 @@ tn_status execution_evaluate_sizes(struct execution *e, diag *d) {
     if (!v->has_value[i])
       return diag_set(d, TN_ERR_ARGUMENT, "%s: variable %s has no value", p->name,
                       var_user_name(p->vars[i].name));
-  tn_status s = launch_exprs_eval(&p->sizes, v->vars, v->terms, v->sizes, d);
-  if (s == TN_OK) drop_skipped(e);
-  v->is_evaluated = s == TN_OK;
-  return s;
+  forget_items(e);
+  for (size_t i = 0; i <= p->n_segments; i++) evaluate_segment(e, i);
+  v->is_evaluated = true;
+  return TN_OK;
 }
 
-void execution_forget_items(struct execution *e) {
-  for (size_t i = 0; i < e->p->n_items; i++) {
-    size_t var = e->p->items[i].var;
-    e->values.vars[var] = e->p->vars[var].min;
-  }
-  if (e->p->n_items) e->values.is_evaluated = false;
+/** Says why a size has no value; `of`: what needs it, "" if that has no name. */
+static tn_status refuse_size(const struct execution *e, size_t size, const char *of, diag *d) {
+  launch_terms_refuse(&e->values.terms, &e->p->sizes, size, e->values.vars, d);
+  d->status = TN_ERR_SHAPE;
+  if (*of) diag_prefix(d, "%.200s", of);
+  return diag_prefix(d, "%s", e->p->name);
+}
+
+/** Refuses the size of a buffer, and names the first step that uses it. */
+static tn_status refuse_buffer(const struct execution *e, size_t buffer, diag *d) {
+  const executable *p = e->p;
+  const char *of = "";
+  int64_t n = e->values.sizes[buffer];
+  for (size_t i = p->n_steps; i-- > 0;)
+    for (size_t k = 0; k < p->steps[i].n_buffers; k++)
+      if (p->steps[i].buffers[k] == buffer) of = p->steps[i].name;
+  if (n == LAUNCH_NO_VALUE) return refuse_size(e, buffer, of, d);
+  diag_set(d, TN_ERR_SHAPE, "a tensor has %lld elements", (long long)n);
+  if (*of) diag_prefix(d, "%.200s", of);
+  return diag_prefix(d, "%s", p->name);
 }
 
 static tn_status read_item(struct execution *e, const executable_item *item, diag *d) {
   const tn_program_var *v = &e->p->vars[item->var];
   const tn_span *span = &e->memory.spans[item->buffer];
-  int64_t value = 0;
+  int64_t value = v->min;
+  e->values.vars[item->var] = value;
   if (executable_skips(e->p, item->writer, e->segment, e->values.sizes)) return TN_OK;
   if (span->bytes < sizeof value)
     return diag_set(d, TN_ERR_INTERNAL, "%s: a size has no element", e->p->name);
@@ -149,23 +180,26 @@ static tn_status read_item(struct execution *e, const executable_item *item, dia
   if (value < item->min || value < v->min || value > v->max)
     return item_refuse(e->p->name, item->name, value, item->min, v->max, d);
   e->values.vars[item->var] = value;
-  e->values.is_evaluated = false;
   return TN_OK;
+}
+
+/** Refuses an element that is above its bound. */
+static tn_status check_item(const struct execution *e, const executable_item *item, diag *d) {
+  int64_t value = e->values.vars[item->var], most = e->values.sizes[item->most];
+  if (value <= most || executable_skips(e->p, item->writer, e->segment, e->values.sizes))
+    return TN_OK;
+  if (most == LAUNCH_NO_VALUE) return refuse_size(e, item->most, item->name, d);
+  return item_refuse(e->p->name, item->name, value, item->min, most, d);
 }
 
 tn_status execution_read_items(struct execution *e, size_t segment, diag *d) {
   const executable *p = e->p;
+  const segment_list *items = &p->segments.items;
+  size_t first = items->first[segment], end = items->first[segment + 1];
   tn_status s = TN_OK;
-  for (size_t i = 0; i < p->n_items && s == TN_OK; i++)
-    if (p->items[i].segment == segment) s = read_item(e, &p->items[i], d);
-  if (s == TN_OK) s = execution_evaluate_sizes(e, d);
-  for (size_t i = 0; i < p->n_items && s == TN_OK; i++) {
-    const executable_item *item = &p->items[i];
-    int64_t value = e->values.vars[item->var], most = e->values.sizes[item->most];
-    bool is_read =
-        item->segment == segment && !executable_skips(p, item->writer, e->segment, e->values.sizes);
-    if (is_read && value > most) s = item_refuse(e->p->name, item->name, value, item->min, most, d);
-  }
+  for (size_t k = first; k < end && s == TN_OK; k++) s = read_item(e, &p->items[items->at[k]], d);
+  if (s == TN_OK) evaluate_segment(e, segment);
+  for (size_t k = first; k < end && s == TN_OK; k++) s = check_item(e, &p->items[items->at[k]], d);
   return s;
 }
 
@@ -173,42 +207,50 @@ uint64_t execution_bytes_of(const struct execution *e, size_t buffer) {
   return (uint64_t)e->values.sizes[buffer] * dtype_bytes(e->p->buffers[buffer].dtype);
 }
 
+tn_status execution_check_size(const struct execution *e, size_t buffer, diag *d) {
+  uint64_t most = UINT64_MAX / 2 / dtype_bytes(e->p->buffers[buffer].dtype);
+  int64_t n = e->values.sizes[buffer];
+  return n < 0 || (uint64_t)n > most ? refuse_buffer(e, buffer, d) : TN_OK;
+}
+
 /** Refuses sizes of a segment whose bytes do not fit in an int64. */
 static tn_status check_sizes(const struct execution *e, size_t segment, diag *d) {
-  for (size_t i = 0; i < e->p->n_buffers; i++) {
-    if (e->p->buffers[i].segment != segment) continue;
-    uint64_t most = UINT64_MAX / 2 / dtype_bytes(e->p->buffers[i].dtype);
-    int64_t n = e->values.sizes[i];
-    if (n < 0 || (uint64_t)n > most)
-      return diag_set(d, TN_ERR_SHAPE, "%s: a tensor has %lld elements", e->p->name, (long long)n);
-  }
-  return TN_OK;
+  const segment_list *buffers = &e->p->segments.buffers;
+  tn_status s = TN_OK;
+  for (size_t k = buffers->first[segment]; k < buffers->first[segment + 1] && s == TN_OK; k++)
+    s = execution_check_size(e, buffers->at[k], d);
+  return s;
 }
 
 /** Refuses views that do not fit in their buffers. */
 static tn_status check_views(const struct execution *e, size_t segment, diag *d) {
-  for (size_t i = 0; i < e->p->n_buffers; i++) {
-    const executable_buffer *b = &e->p->buffers[i];
-    if (e->p->buffers[b->within].segment != segment) continue;
+  const executable *p = e->p;
+  const segment_list *buffers = &p->segments.buffers;
+  for (size_t k = buffers->first[segment]; k < buffers->first[segment + 1]; k++) {
+    size_t i = buffers->at[k];
+    const executable_buffer *b = &p->buffers[i];
     uint64_t all = (uint64_t)e->values.sizes[b->within], own = (uint64_t)e->values.sizes[i];
-    bool is_skipped = e->p->has_guards && !e->values.is_used[b->within];
+    bool is_skipped = p->has_guards && !e->values.is_used[b->within];
     if (b->role == BUFFER_ROLE_VIEW && !is_skipped && (b->start > all || own > all - b->start))
-      return diag_set(d, TN_ERR_INTERNAL, "%s: a part of a buffer is outside of it", e->p->name);
+      return diag_set(d, TN_ERR_INTERNAL, "%s: a part of a buffer is outside of it", p->name);
   }
   return TN_OK;
 }
 
 /** Keeps trip numbers within their variables' bounds, which kernels were compiled for. */
 static tn_status check_trips(const struct execution *e, size_t segment, diag *d) {
-  for (size_t i = 0; i < e->p->n_steps; i++) {
-    const executable_step *s = &e->p->steps[i];
-    if (s->kind != STEP_LOOP || s->trip == SIZE_MAX || s->segment != segment) continue;
-    if (executable_skips(e->p, i, segment, e->values.sizes)) continue;
-    int64_t most = e->p->vars[s->trip].max, trips = e->values.sizes[s->trips];
-    if (trips > 0 && trips - 1 > most)
+  const executable *p = e->p;
+  const segment_list *steps = &p->segments.steps;
+  for (size_t k = steps->first[segment]; k < steps->first[segment + 1]; k++) {
+    const executable_step *s = &p->steps[steps->at[k]];
+    if (s->kind != STEP_LOOP || executable_skips(p, steps->at[k], segment, e->values.sizes))
+      continue;
+    int64_t trips = e->values.sizes[s->trips];
+    if (trips == LAUNCH_NO_VALUE) return refuse_size(e, s->trips, s->name, d);
+    if (s->trip != SIZE_MAX && trips > 0 && trips - 1 > p->vars[s->trip].max)
       return diag_set(d, TN_ERR_INTERNAL,
-                      "%s: a loop has %lld iterations, but was compiled for %lld", e->p->name,
-                      (long long)trips, (long long)most + 1);
+                      "%s: a loop has %lld iterations, but was compiled for %lld", p->name,
+                      (long long)trips, (long long)p->vars[s->trip].max + 1);
   }
   return TN_OK;
 }
@@ -235,17 +277,17 @@ typedef struct slot_placing {
 static void place_slots_body(void *arg) {
   slot_placing *p = arg;
   arena_mark here = arena_save(&p->e->arena);
-  p->x->bytes = memory_plan_place(&p->e->arena, p->x->slots, p->x->n_slots);
+  p->x->bytes = memory_plan_place(&p->e->arena, p->x->slots.at, p->x->slots.n);
   arena_rewind(&p->e->arena, here);
   p->x->is_placed = true;
 }
 
 static tn_status place_slots(struct execution *e, execution_scratch *x, diag *d) {
   slot_placing p = {e, x};
-  for (size_t i = 0; i < x->n_slots; i++) {
-    uint64_t bytes = slot_bytes(e, x->owners[i]);
-    if (bytes != x->slots[i].bytes) x->is_placed = false;
-    x->slots[i].bytes = bytes;
+  for (size_t i = 0; i < x->slots.n; i++) {
+    uint64_t bytes = slot_bytes(e, x->owners.at[i]);
+    if (bytes != x->slots.at[i].bytes) x->is_placed = false;
+    x->slots.at[i].bytes = bytes;
   }
   if (!x->is_placed) step_reuse_forget(&e->reuse);
   return x->is_placed ? TN_OK : diag_catch(d, place_slots_body, &p);
@@ -273,7 +315,7 @@ bool execution_is_placed(const struct execution *e) {
   bool is_placed = e->memory.is_placed;
   for (size_t i = 0; i < e->p->n_targets && is_placed; i++) {
     const execution_scratch *x = execution_scratch_on(e, 0, i);
-    is_placed = !x->n_slots || x->placed == *x->at;
+    is_placed = !x->slots.n || x->placed == *x->at;
   }
   return is_placed;
 }
@@ -282,10 +324,10 @@ bool execution_is_placed(const struct execution *e) {
     largest. */
 static tn_status refuse_scratch(const struct execution *e, const execution_scratch *x, diag *d) {
   size_t most = 0;
-  for (size_t i = 1; i < x->n_slots; i++)
-    if (x->slots[i].bytes > x->slots[most].bytes) most = i;
+  for (size_t i = 1; i < x->slots.n; i++)
+    if (x->slots.at[i].bytes > x->slots.at[most].bytes) most = i;
   return diag_prefix(d, "intermediate results, the largest of step %.200s",
-                     e->p->steps[x->owners[most].step].name);
+                     e->p->steps[x->owners.at[most].step].name);
 }
 
 /** Places the scratch memory of a segment on a device. */
@@ -295,19 +337,19 @@ static tn_status place_scratch(struct execution *e, size_t segment, size_t devic
   const tn_buffer *before = x->placed;
   tn_status s = place_slots(e, x, d);
 #ifdef TENON_VERIFY
-  if (s == TN_OK && memory_plan_overlaps(x->slots, x->n_slots))
+  if (s == TN_OK && memory_plan_overlaps(x->slots.at, x->slots.n))
     s = diag_set(d, TN_ERR_INTERNAL, "%s: two live buffers overlap", e->p->name);
 #endif
   const tn_signal *timeline = execution_timeline(e);
-  if (s == TN_OK && x->n_slots)
+  if (s == TN_OK && x->slots.n)
     s = buffer_reserve_on(e->p->targets[device]->device, x->at, x->bytes, timeline, d);
-  if (s == TN_ERR_MEMORY && x->n_slots) refuse_scratch(e, x, d);
+  if (s == TN_ERR_MEMORY && x->slots.n) refuse_scratch(e, x, d);
   forget_placed(x);
-  if (s == TN_OK && x->n_slots) s = buffer_span_on(*x->at, timeline, &all, d);
-  if (s == TN_OK && x->n_slots) x->placed = buffer_retain(*x->at);
+  if (s == TN_OK && x->slots.n) s = buffer_span_on(*x->at, timeline, &all, d);
+  if (s == TN_OK && x->slots.n) x->placed = buffer_retain(*x->at);
   if (x->placed != before) step_reuse_forget(&e->reuse);
-  for (size_t i = 0; i < x->n_slots && s == TN_OK; i++)
-    *slot_span(e, x->owners[i]) = span_slice(&all, x->slots[i].offset, x->slots[i].bytes);
+  for (size_t i = 0; i < x->slots.n && s == TN_OK; i++)
+    *slot_span(e, x->owners.at[i]) = span_slice(&all, x->slots.at[i].offset, x->slots.at[i].bytes);
   return s;
 }
 
@@ -319,11 +361,11 @@ static void place_view(struct execution *e, size_t i) {
 
 /** Places the views of buffers that have their places. */
 static void place_views(struct execution *e, size_t segment) {
-  for (size_t i = 0; i < e->p->n_buffers; i++) {
-    const executable_buffer *b = &e->p->buffers[i];
+  const segment_list *buffers = &e->p->segments.buffers;
+  for (size_t k = buffers->first[segment]; k < buffers->first[segment + 1]; k++) {
+    const executable_buffer *b = &e->p->buffers[buffers->at[k]];
     if (e->p->has_guards && !e->values.is_used[b->within]) continue;
-    if (b->role == BUFFER_ROLE_VIEW && e->p->buffers[b->within].segment == segment)
-      place_view(e, i);
+    if (b->role == BUFFER_ROLE_VIEW) place_view(e, buffers->at[k]);
   }
 }
 
@@ -369,12 +411,14 @@ static tn_status place_late_output(struct execution *e, size_t i, diag *d) {
 }
 
 tn_status execution_place_buffers(struct execution *e, size_t segment, diag *d) {
+  const segment_list *buffers = &e->p->segments.buffers;
   tn_status s = execution_evaluate_sizes(e, d);
   if (s == TN_OK) s = check_sizes(e, segment, d);
   if (s == TN_OK) s = check_trips(e, segment, d);
   if (s == TN_OK) s = check_views(e, segment, d);
-  for (size_t i = 0; i < e->p->n_buffers && s == TN_OK; i++) {
-    if (!execution_is_bindable(e, i) || e->p->buffers[i].segment != segment) continue;
+  for (size_t k = buffers->first[segment]; k < buffers->first[segment + 1] && s == TN_OK; k++) {
+    size_t i = buffers->at[k];
+    if (!execution_is_bindable(e, i)) continue;
     s = place_late_output(e, i, d);
     if (s == TN_OK) s = place_bindable(e, i, d);
   }

@@ -17,8 +17,12 @@ void execution_keep_results(struct execution *e);
 /** True for inputs and outputs, whose memory the caller may bind. */
 bool execution_is_bindable(const struct execution *e, size_t buffer);
 
-/** Evaluates all sizes. TN_ERR_ARGUMENT if a variable has no value. */
+/** Evaluates all sizes, those that ITEMs decide with the least values of these. TN_ERR_ARGUMENT if
+   a variable has no value. */
 tn_status execution_evaluate_sizes(struct execution *e, diag *d);
+
+/** TN_ERR_SHAPE if the size of a buffer cannot be computed or is none, with a step that uses it. */
+tn_status execution_check_size(const struct execution *e, size_t buffer, diag *d);
 
 /** Bytes of a buffer, from evaluated sizes. */
 uint64_t execution_bytes_of(const struct execution *e, size_t buffer);
@@ -34,11 +38,8 @@ tn_status execution_place_buffers(struct execution *e, size_t segment, diag *d);
 /** Places the views of a buffer that has its place. */
 void execution_place_views_of(struct execution *e, size_t buffer);
 
-/** Sets the variables of ITEMs, until they are read, to the least value of each. */
-void execution_forget_items(struct execution *e);
-
-/** Reads the ITEMs of a segment, checks them and evaluates all sizes. TN_ERR_SHAPE names the tensor
-    of one that is outside of its bounds. */
+/** Reads the ITEMs of a segment, checks them and evaluates the sizes that they decide. TN_ERR_SHAPE
+    names the tensor of one that is outside of its bounds. */
 tn_status execution_read_items(struct execution *e, size_t segment, diag *d);
 
 /** True if every buffer has its place: values and bound buffers are those of the last placement,

@@ -4,6 +4,7 @@
 #ifndef TENON_RUNTIME_EXECUTION_STATE_H
 #define TENON_RUNTIME_EXECUTION_STATE_H
 
+#include "base/vec.h"
 #include "device/memory/buffer.h"
 #include "device/queue/command_list.h"
 #include "device/queue/queue_pool.h"
@@ -17,9 +18,9 @@
 typedef struct execution_values {
   int64_t *vars;
   bool *has_value;
-  bool is_evaluated; /* `sizes` follow from `vars` */
-  int64_t *sizes;    /* the executable's `sizes` */
-  int64_t *terms;    /* scratch to evaluate them */
+  bool is_evaluated; /* `sizes` that no ITEM decides follow from `vars` */
+  int64_t *sizes;    /* the executable's `sizes`; LAUNCH_NO_VALUE: one that cannot be computed */
+  launch_terms terms;
   bool *is_used; /* each buffer, by a step that the run does not skip; set if there are guards */
 } execution_values;
 
@@ -32,13 +33,12 @@ typedef struct slot_owner {
 /** Scratch memory of a segment: the live ranges whose sizes become known with it, in one
    allocation, placed by memory_plan_place. */
 typedef struct execution_scratch {
-  memory_plan_slot *slots;
-  slot_owner *owners; /* of each slot */
-  size_t n_slots;
-  bool is_placed;    /* the slots' offsets follow from their bytes */
-  uint64_t bytes;    /* of all slots together */
-  tn_buffer *memory; /* its own */
-  tn_buffer **at;    /* the one in use: that, or one that executions share */
+  VEC(memory_plan_slot) slots;
+  VEC(slot_owner) owners; /* of each slot */
+  bool is_placed;         /* the slots' offsets follow from their bytes */
+  uint64_t bytes;         /* of all slots together */
+  tn_buffer *memory;      /* its own */
+  tn_buffer **at;         /* the one in use: that, or one that executions share */
   tn_buffer *placed; /* what was there when slots were placed: kept, so that no other is equal */
 } execution_scratch;
 
@@ -56,7 +56,7 @@ typedef struct execution_launches {
   tn_launch *launches; /* of each step */
   tn_span **spans;     /* arguments of each step: its buffers, then its kernel's extra array */
   int64_t **values;
-  int64_t *dims, *dim_terms; /* sizes of a kernel's arrays, and scratch to evaluate them */
+  launch_terms dims; /* scratch to evaluate the sizes of a kernel's arrays */
 } execution_launches;
 
 /** A section of the plan: consecutive steps in one command list, or one end of a loop. */

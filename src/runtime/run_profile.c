@@ -11,9 +11,9 @@ run_profile run_profile_open(arena *a, const executable *p) {
       .sizes =
           {
               .elements = arena_calloc(a, p->sizes.n_results + 1, sizeof(int64_t)),
-              .terms = arena_calloc(a, p->sizes.n_terms + 1, sizeof(int64_t)),
+              .terms = launch_terms_open(a, p->sizes.n_terms),
               .count_sizes = arena_calloc(a, p->count_sizes.n_results + 1, sizeof(int64_t)),
-              .count_terms = arena_calloc(a, p->count_sizes.n_terms + 1, sizeof(int64_t)),
+              .count_terms = launch_terms_open(a, p->count_sizes.n_terms),
           },
   };
 }
@@ -90,15 +90,21 @@ void run_profile_end(run_profile *r, const int64_t vars[], bool succeeded) {
 
 /* Steps. */
 
-/** Evaluates the sizes of the last run, once; false if there was no run. */
+static void evaluate(launch_terms *t, const launch_exprs *c, const int64_t vars[],
+                     int64_t results[]) {
+  launch_terms_eval(t, c, NULL, c->n_terms, vars);
+  for (size_t i = 0; i < c->n_results; i++) results[i] = launch_terms_result(t, c, i);
+}
+
+/** Evaluates the sizes of the last run, once; false if there was no run. Those of steps that it
+    skipped may have no value. */
 static bool evaluate_sizes(run_profile *r) {
-  const executable *p = r->p;
   profile_sizes *s = &r->sizes;
-  diag d = {0};
-  if (r->has_run && !s->is_evaluated)
-    s->is_evaluated =
-        launch_exprs_eval(&p->sizes, r->vars, s->terms, s->elements, &d) == TN_OK &&
-        launch_exprs_eval(&p->count_sizes, r->vars, s->count_terms, s->count_sizes, &d) == TN_OK;
+  if (r->has_run && !s->is_evaluated) {
+    evaluate(&s->terms, &r->p->sizes, r->vars, s->elements);
+    evaluate(&s->count_terms, &r->p->count_sizes, r->vars, s->count_sizes);
+    s->is_evaluated = true;
+  }
   return s->is_evaluated;
 }
 
@@ -150,8 +156,8 @@ execution_step run_profile_step(run_profile *r, size_t i) {
   if (step->kind == STEP_KERNEL) out.kernel = step->program;
   out.library = executable_step_library(r->p, i);
   if (evaluate_sizes(r)) {
-    out.work = count_step(r, step);
     out.times = count_trips(r, i);
+    if (out.times) out.work = count_step(r, step);
   }
   out.work.operations *= (double)out.times;
   out.work.bytes *= (double)out.times;

@@ -32,8 +32,8 @@ typedef struct step_times {
 /** Sizes of the last run, evaluated on request. */
 typedef struct profile_sizes {
   bool is_evaluated;
-  int64_t *elements, *terms;          /* the executable's `sizes`, and scratch to evaluate them */
-  int64_t *count_sizes, *count_terms; /* its `count_sizes`, likewise */
+  int64_t *elements, *count_sizes; /* the executable's `sizes` and `count_sizes` */
+  launch_terms terms, count_terms; /* of these */
 } profile_sizes;
 
 typedef struct run_profile {

@@ -186,6 +186,52 @@ static void sizes_of_the_other_side_may_be_impossible(void **state) {
   }
 }
 
+/** The greatest of n³ sums, which are stored. */
+static tn_tensor *max_of_cube(tn_tensor *y, tn_dim n, int axis) {
+  tn_tensor *cube = tn_mul(tn_reshape(y, tn_shape(n, 1, 1)),
+                           tn_mul(tn_reshape(y, tn_shape(1, n, 1)), tn_reshape(y, tn_shape(n))));
+  tn_tensor *sums = tn_cumsum(tn_cumsum(cube, axis + 1), axis);
+  return tn_max(tn_mul(sums, tn_flip(sums, tn_axes(1))), TN_ALL, false);
+}
+
+/** Sizes of the other side may overflow, whether the condition is an input or computed; those of
+   the side that is taken fail the run, which names the step. */
+static void sizes_of_the_other_side_may_overflow(void **state) {
+  enum { SMALL = 4, LARGE = 3 << 20 };
+  tn_context *c = *state;
+  static int8_t in[LARGE];
+  memset(in, 1, sizeof in);
+  tn_dim n = tn_dim_var(c, "n", 1, 1 << 23);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n), TN_I8), *y = tn_cast(x, TN_I64);
+  tn_tensor *total = tn_sum(y, TN_ALL, false);
+  tn_tensor *given = tn_input(c, "given", TN_SCALAR, TN_BOOL);
+  tn_tensor *is_small = tn_lt(total, tn_int(c, 100));
+  tn_tensor *out[] = {chosen(c, given, max_of_cube(y, n, 0), total),
+                      chosen(c, is_small, max_of_cube(y, n, 1), tn_neg(total))};
+  tn_binding *b = bind_compiled(c, out, 2, NULL);
+  static const int64_t sizes[] = {SMALL, LARGE, SMALL, LARGE};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    int64_t found[2], size = sizes[i];
+    bool takes = size == SMALL;
+    check_bound(b, tn_binding_input(b, "x", tn_shape(size), TN_I8, in, (size_t)size));
+    for (int k = 0; k < 2; k++) { /* first the side that has no size */
+      bool flag = takes || !k;
+      check_bound(b, tn_binding_input(b, "given", TN_SCALAR, TN_BOOL, &flag, sizeof flag));
+      if (flag != takes) {
+        assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+        check_text(tn_binding_message(b), "a launch size overflows: 9895604649984 * 3145728");
+        check_text(tn_binding_message(b), "scan: ");
+        continue;
+      }
+      check_bound(b, tn_binding_run(b));
+      check_bound(b, tn_binding_read(b, "0", TN_I64, &found[0], sizeof *found));
+      check_bound(b, tn_binding_read(b, "1", TN_I64, &found[1], sizeof *found));
+      assert_int_equal(found[0], takes ? 6 * SMALL * SMALL : size);
+      assert_int_equal(found[1], takes ? 6 * SMALL * SMALL : -size);
+    }
+  }
+}
+
 static void branches_nest(void **state) {
   tn_context *c = *state;
   int runs = 0;
@@ -433,6 +479,7 @@ int main(void) {
       TEST(realising_computes_one_side),
       TEST(sides_have_sizes_of_their_own),
       TEST(sizes_of_the_other_side_may_be_impossible),
+      TEST(sizes_of_the_other_side_may_overflow),
       TEST(branches_nest),
       TEST(loops_and_branches_nest),
       TEST(steps_of_a_loop_choose),

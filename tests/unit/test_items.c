@@ -2,6 +2,7 @@
    states; bounds, empty tensors, several in one run, and the plan cache. */
 #include "../backend/ref.c"
 
+#include "base/thread.h"
 #include "support/temporary.h"
 #include "support/tensor_check.h"
 
@@ -507,6 +508,84 @@ static tn_status run_selection(tn_binding *b, size_t n) {
   return s;
 }
 
+/** Elements of more than memory can have are refused with the step that stores them; 0 in any place
+    makes a tensor empty. */
+static void numbers_of_elements_may_overflow(void **state) {
+  tn_context *c = *state;
+  const int64_t most = INT64_C(1) << 40;
+  tn_tensor *x = tn_input(c, "x", tn_shape(3), TN_I64);
+  tn_dim size[3];
+  for (int i = 0; i < 3; i++) size[i] = tn_dim_item(tn_slice(x, 0, i, i + 1, 1), 0, most);
+  tn_tensor *sorted = tn_sort(tn_full(c, tn_shape(size[0], size[1], size[2]), TN_I64, 2), 0, false);
+  tn_tensor *out[] = {tn_sum(sorted, TN_ALL, false)};
+  tn_binding *b = bind_compiled(c, out, 1, NULL);
+  const int64_t sizes[][4] = {
+      {2, 3, 4, 48},      {most, most, most, -1},          {most, most, 4, -1},
+      {0, 1 << 20, 4, 0}, {1 << 20, 1 << 22, 1 << 22, -1}, {3, 1, 2, 12}};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    int64_t sum;
+    tn_binding_input(b, "x", tn_shape(3), TN_I64, sizes[i], 24);
+    tn_status s = tn_binding_run(b);
+    assert_int_equal(s, sizes[i][3] < 0 ? TN_ERR_SHAPE : TN_OK);
+    if (s != TN_OK) check_text(tn_binding_message(b), "a launch size overflows");
+    if (s != TN_OK) continue;
+    check_bound(b, tn_binding_read(b, "0", TN_I64, &sum, sizeof sum));
+    assert_int_equal(sum, sizes[i][3]);
+  }
+}
+
+/* Plans of many segments. */
+
+enum { MANY = 320, FEW = 40, ROW = 8 };
+
+/** Runs a plan that selects from n rows, and tells the shortest time of a run and the memory of a
+    binding. */
+static void run_segments(size_t n, int64_t *ns, size_t *bytes) {
+  static tn_tensor *out[MANY];
+  static float in[MANY * ROW];
+  counting memory = {0};
+  tn_context *c = open_counting(&memory, "CPU");
+  tn_tensor *x = tn_input(c, "x", tn_shape((tn_dim)n, ROW), TN_F32);
+  for (size_t i = 0; i < n; i++) out[i] = tn_nonzero(tn_slice(x, 0, (tn_dim)i, (tn_dim)i + 1, 1));
+  for (size_t i = 0; i < n * ROW; i++) in[i] = i % 3 == 0;
+  tn_plan *p = NULL;
+  tn_binding *b;
+  check_ok(c, tn_plan_compile(c, out, n, NULL, &p));
+  size_t before = memory.out;
+  check_ok(c, tn_plan_bind(p, &b));
+  *ns = INT64_MAX;
+  for (int k = 0; k < 10; k++) {
+    tn_binding_input(b, "x", tn_shape((tn_dim)n, ROW), TN_F32, in, n * ROW * sizeof *in);
+    int64_t begin = clock_now_ns();
+    check_bound(b, tn_binding_run(b));
+    int64_t took = clock_now_ns() - begin;
+    if (took < *ns) *ns = took;
+  }
+  *bytes = memory.out - before;
+  for (size_t i = 0; i < n; i++) {
+    char name[24];
+    snprintf(name, sizeof name, "%zu", i);
+    int64_t expected = 0;
+    for (size_t k = 0; k < ROW; k++) expected += (i * ROW + k) % 3 == 0;
+    tn_shape s = tn_binding_type(b, name).shape;
+    assert_int_equal(s.size[0] < s.size[1] ? s.size[1] : s.size[0], expected);
+  }
+  tn_binding_free(b);
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
+/** Segments take time and memory for what becomes known in them alone: plans that have eight times
+    as many take far less than 64 times as much. */
+static void segments_take_what_is_theirs(void **state) {
+  (void)state;
+  int64_t few_ns, many_ns;
+  size_t few, many;
+  run_segments(FEW, &few_ns, &few);
+  run_segments(MANY, &many_ns, &many);
+  if (many_ns > 24 * few_ns) fail_msg("%lld ns, not %lld", (long long)many_ns, (long long)few_ns);
+  if (many > 16 * few) fail_msg("%zu bytes, not %zu", many, few);
+}
+
 /** Each allocation of a run whose sizes grow fails once: the run after it is right. */
 static void want_of_memory_is_survived(void **state) {
   (void)state;
@@ -645,6 +724,8 @@ int main(void) {
       cmocka_unit_test(sums_of_a_selection_are_computed_once),
       WITH(steps_are_counted_behind_a_loop),
       WITH(selections_without_an_extreme_are_refused),
+      WITH(numbers_of_elements_may_overflow),
+      cmocka_unit_test(segments_take_what_is_theirs),
       cmocka_unit_test(want_of_memory_is_survived),
       cmocka_unit_test(plans_are_found_on_disk),
       WITH_REF(sizes_follow_from_elements),

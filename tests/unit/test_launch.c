@@ -167,6 +167,74 @@ static void tells_overflow(void **state) {
   assert_int_equal(value(f, ir_op2(f->ir, OP_MOD, least, n), -1), 0);
 }
 
+/* Evaluating what has a value. */
+
+static void check_refused(fixture *f, const launch_terms *t, size_t result, const int64_t values[],
+                          const char *message) {
+  assert_true(launch_terms_result(t, &f->code, result) == LAUNCH_NO_VALUE);
+  assert_int_equal(launch_terms_refuse(t, &f->code, result, values, &f->diag), TN_ERR_ARGUMENT);
+  assert_string_equal(f->diag.text, message);
+}
+
+/** Terms that overflow or divide by zero leave what does not depend on them, and what a factor of 0
+    or an untaken side makes independent. */
+static void other_terms_have_values(void **state) {
+  fixture *f = *state;
+  const node *n = n_var(f, DT_I64), *b = var(f, DT_I64, "batch", -8, 8),
+             *most = number(f, INT64_MAX);
+  const node *over = ir_op2(f->ir, OP_MUL, most, n), *zero = ir_op2(f->ir, OP_SUB, b, number(f, 3));
+  const node *is_zero = ir_op2(f->ir, OP_EQ, zero, number(f, 0));
+  const node *e[] = {over,
+                     n,
+                     ir_op2(f->ir, OP_MUL, over, zero),
+                     ir_op2(f->ir, OP_MUL, zero, over),
+                     ir_op2(f->ir, OP_ADD, over, zero),
+                     ir_op3(f->ir, OP_WHERE, is_zero, n, over),
+                     ir_op3(f->ir, OP_WHERE, is_zero, over, n),
+                     ir_op2(f->ir, OP_FLOORDIV, n, zero),
+                     ir_op2(f->ir, OP_MAX, ir_op2(f->ir, OP_MOD, n, zero), n)};
+  enum { COUNT = sizeof e / sizeof *e };
+  assert_int_equal(try_compile(f, e, COUNT), TN_OK);
+  launch_terms t = launch_terms_open(ir_arena(f->ir), f->code.n_terms);
+  const int64_t values[] = {3, 2, 5}, others[] = {-8, 2, 1};
+  launch_terms_eval(&t, &f->code, NULL, f->code.n_terms, values);
+  static const char *const message = "a launch size overflows: 9223372036854775807 * 5";
+  static const size_t failing[] = {0, 4, 6};
+  static const int64_t expected[][2] = {{1, 5}, {2, 0}, {3, 0}, {5, 5}};
+  for (size_t i = 0; i < 3; i++) check_refused(f, &t, failing[i], values, message);
+  for (size_t i = 0; i < 4; i++)
+    assert_int_equal(launch_terms_result(&t, &f->code, (size_t)expected[i][0]), expected[i][1]);
+  check_refused(f, &t, 7, values, "a launch size divides by zero: 5 floordiv 0");
+  check_refused(f, &t, 8, values, "a launch size divides by zero: 5 mod 0");
+  launch_terms_eval(&t, &f->code, NULL, f->code.n_terms, others); /* all have values now */
+  const int64_t all[] = {INT64_MAX, 1, 0, 0, INT64_MAX - 11, INT64_MAX, 1, -1, 1};
+  for (size_t i = 0; i < COUNT; i++)
+    if (i != 2 && i != 3) assert_true(launch_terms_result(&t, &f->code, i) == all[i]);
+}
+
+/** Values become known one by one: each time the terms that can be computed then, and each once. */
+static void terms_become_known(void **state) {
+  fixture *f = *state;
+  const node *n = n_var(f, DT_I64), *b = var(f, DT_I64, "batch", -8, 8), *five = number(f, 5);
+  const node *both = ir_op2(f->ir, OP_MUL, n, ir_op2(f->ir, OP_ADD, b, b));
+  const node *e[] = {five, ir_op2(f->ir, OP_ADD, n, five), both,
+                     ir_op3(f->ir, OP_WHERE, ir_op2(f->ir, OP_LT, b, five), n, both)};
+  assert_int_equal(try_compile(f, e, 4), TN_OK);
+  launch_order o =
+      launch_order_open(ir_arena(f->ir), &f->code, (const bool[]){true, false, true}, 3);
+  const uint32_t *result = f->code.results;
+  assert_true(o.is_known[result[0]] && !o.is_known[result[1]] && !o.is_known[result[2]]);
+  launch_order_know(&o, 2);
+  assert_true(o.is_known[result[1]] && !o.is_known[result[2]] && !o.is_known[result[3]]);
+  launch_order_know(&o, 0);
+  assert_int_equal(o.n, f->code.n_terms);
+  bool seen[MOST_ROOM] = {0};
+  for (size_t i = 0; i < o.n; i++) {
+    assert_true(o.is_known[o.terms[i]] && !seen[o.terms[i]]);
+    seen[o.terms[i]] = true;
+  }
+}
+
 static void tells_division_by_zero(void **state) {
   fixture *f = *state;
   const node *n = n_var(f, DT_I64), *seven = number(f, 7);
@@ -373,6 +441,8 @@ int main(void) {
                                      TEST(computes_conditions),
                                      TEST(computes_several),
                                      TEST(tells_overflow),
+                                     TEST(other_terms_have_values),
+                                     TEST(terms_become_known),
                                      TEST(tells_division_by_zero),
                                      TEST(tells_bounds),
                                      TEST(tells_types_that_are_too_small),

@@ -332,40 +332,136 @@ static tn_status check_fit(dtype t, int64_t value, diag *d) {
                   value, dtype_name(t));
 }
 
+static inline tn_status eval_term(const launch_term *s, const int64_t values[],
+                                  const int64_t term_results[], int64_t *r, diag *d) {
+  tn_status status = TN_OK;
+  if (s->kind == TERM_CONST)
+    *r = s->lo;
+  else if (s->kind == TERM_VALUE)
+    status = eval_value(s, values[s->a], r, d);
+  else if (s->kind == TERM_WHERE)
+    *r = term_results[term_results[s->lo] ? s->a : s->b];
+  else
+    status = eval_operation(s, term_results[s->a], term_results[s->b], r, d);
+  return status ? status : check_fit(s->dtype, *r, d);
+}
+
 tn_status launch_exprs_eval(const launch_exprs *c, const int64_t values[], int64_t term_results[],
                             int64_t results[], diag *d) {
   for (size_t i = 0; i < c->n_terms; i++) {
-    const launch_term *s = &c->terms[i];
-    tn_status status = TN_OK;
-    if (s->kind == TERM_CONST)
-      term_results[i] = s->lo;
-    else if (s->kind == TERM_VALUE)
-      status = eval_value(s, values[s->a], &term_results[i], d);
-    else if (s->kind == TERM_WHERE)
-      term_results[i] = term_results[term_results[s->lo] ? s->a : s->b];
-    else
-      status = eval_operation(s, term_results[s->a], term_results[s->b], &term_results[i], d);
-    if (!status) status = check_fit(s->dtype, term_results[i], d);
+    tn_status status = eval_term(&c->terms[i], values, term_results, &term_results[i], d);
     if (status) return status;
   }
   for (size_t i = 0; i < c->n_results; i++) results[i] = term_results[c->results[i]];
   return TN_OK;
 }
 
-void launch_exprs_latest(const launch_exprs *c, const size_t of_value[], size_t term_results[],
-                         size_t results[]) {
-  for (size_t i = 0; i < c->n_terms; i++) {
-    const launch_term *s = &c->terms[i];
-    if (s->kind == TERM_CONST || s->kind == TERM_VALUE) {
-      term_results[i] = s->kind == TERM_VALUE ? of_value[s->a] : 0;
-      continue;
-    }
-    size_t a = term_results[s->a], b = term_results[s->b];
-    term_results[i] = a > b ? a : b;
-    if (s->kind == TERM_WHERE && term_results[s->lo] > term_results[i])
-      term_results[i] = term_results[s->lo];
+/* Evaluating what has a value. */
+
+launch_terms launch_terms_open(arena *a, size_t n) {
+  launch_terms t = {.results = arena_calloc(a, n + 1, sizeof *t.results),
+                    .fails = arena_calloc(a, n + 1, sizeof *t.fails)};
+  return t;
+}
+
+static bool is_leaf(const launch_term *s) { return s->kind == TERM_CONST || s->kind == TERM_VALUE; }
+
+/** The operand without a value for which a term has none; SIZE_MAX: there is none. */
+static inline size_t failing_operand(const launch_term *s, const launch_terms *t) {
+  if (is_leaf(s)) return SIZE_MAX;
+  if (s->kind == TERM_WHERE) {
+    size_t condition = (size_t)s->lo;
+    if (t->fails[condition]) return condition;
+    size_t taken = t->results[condition] ? s->a : s->b;
+    return t->fails[taken] ? taken : SIZE_MAX;
   }
-  for (size_t i = 0; i < c->n_results; i++) results[i] = term_results[c->results[i]];
+  return t->fails[s->a] ? s->a : t->fails[s->b] ? s->b : SIZE_MAX;
+}
+
+/** True if one operand of a term is 0, and so the result for any other operand. */
+static bool is_absorbed(const launch_term *s, const launch_terms *t) {
+  if (s->kind != TERM_MUL && s->kind != TERM_AND) return false;
+  return (!t->fails[s->a] && !t->results[s->a]) || (!t->fails[s->b] && !t->results[s->b]);
+}
+
+void launch_terms_eval(launch_terms *t, const launch_exprs *c, const size_t terms[], size_t n,
+                       const int64_t values[]) {
+  diag unread;
+  diag_clear(&unread);
+  for (size_t k = 0; k < n; k++) {
+    size_t i = terms ? terms[k] : k;
+    const launch_term *s = &c->terms[i];
+    if (failing_operand(s, t) == SIZE_MAX) {
+      t->fails[i] = eval_term(s, values, t->results, &t->results[i], &unread) != TN_OK;
+    } else {
+      t->fails[i] = !is_absorbed(s, t);
+      t->results[i] = 0;
+    }
+  }
+}
+
+tn_status launch_terms_refuse(const launch_terms *t, const launch_exprs *c, size_t result,
+                              const int64_t values[], diag *d) {
+  int64_t unread;
+  size_t at = c->results[result];
+  for (size_t next = at; next != SIZE_MAX; next = failing_operand(&c->terms[at], t)) at = next;
+  return eval_term(&c->terms[at], values, t->results, &unread, d);
+}
+
+/* When terms become known. */
+
+/** Lists the terms that a term is computed from; returns their number. */
+static size_t list_operands(const launch_term *s, size_t operands[3]) {
+  if (is_leaf(s)) return 0;
+  operands[0] = s->a;
+  operands[1] = s->b;
+  operands[2] = (size_t)s->lo;
+  return s->kind == TERM_WHERE ? 3 : 2;
+}
+
+/** Makes a term a reader of what it is computed from and is not known: terms, which have numbers
+    below n_terms, and values, which follow them. */
+static void add_reader(arena *a, launch_order *o, uint32_t term, const bool is_late[]) {
+  const launch_term *s = &o->exprs->terms[term];
+  size_t operands[3], n = list_operands(s, operands);
+  if (s->kind == TERM_VALUE && is_late[s->a]) operands[n++] = o->exprs->n_terms + s->a;
+  for (size_t i = 0; i < n; i++) {
+    if (operands[i] < o->exprs->n_terms && o->is_known[operands[i]]) continue;
+    vec_push(a, &o->readers, (launch_reader){term, o->last_reader[operands[i]]});
+    o->last_reader[operands[i]] = (uint32_t)o->readers.n;
+    o->n_unknown[term]++;
+  }
+}
+
+launch_order launch_order_open(arena *a, const launch_exprs *c, const bool is_late[],
+                               size_t n_values) {
+  launch_order o = {.exprs = c};
+  o.terms = arena_alloc(a, (c->n_terms + 1) * sizeof *o.terms);
+  o.is_known = arena_calloc(a, c->n_terms + 1, sizeof *o.is_known);
+  o.n_unknown = arena_calloc(a, c->n_terms + 1, sizeof *o.n_unknown);
+  o.last_reader = arena_calloc(a, c->n_terms + n_values + 1, sizeof *o.last_reader);
+  for (size_t i = 0; i < c->n_terms; i++) {
+    add_reader(a, &o, (uint32_t)i, is_late);
+    o.is_known[i] = !o.n_unknown[i];
+    if (o.is_known[i]) o.terms[o.n++] = i;
+  }
+  return o;
+}
+
+/** Tells the readers of a term, or of a value, that it is known. */
+static void tell_readers(launch_order *o, size_t of) {
+  for (uint32_t i = o->last_reader[of]; i; i = o->readers.at[i - 1].before) {
+    uint32_t term = o->readers.at[i - 1].term;
+    if (--o->n_unknown[term]) continue;
+    o->is_known[term] = true;
+    o->terms[o->n++] = term;
+  }
+}
+
+void launch_order_know(launch_order *o, size_t value) {
+  size_t told = o->n;
+  tell_readers(o, o->exprs->n_terms + value);
+  while (told < o->n) tell_readers(o, o->terms[told++]);
 }
 
 tn_status launch_grid_eval(const launch_exprs *c, const int64_t values[], int64_t global[3],

@@ -5,6 +5,7 @@
 #define TENON_DEVICE_PROGRAM_LAUNCH_EXPR_H
 
 #include "base/serialise.h"
+#include "base/vec.h"
 #include "ir/core/ir.h"
 
 typedef struct launch_term launch_term;
@@ -63,10 +64,52 @@ launch_exprs launch_grid_read(deserialiser *r, arena *a, const char *const names
 tn_status launch_exprs_eval(const launch_exprs *c, const int64_t values[], int64_t term_results[],
                             int64_t results[], diag *d);
 
-/** Finds for each result the greatest number among those of the values that it is computed from; 0
-    for none. `term_results` has room for n_terms numbers. */
-void launch_exprs_latest(const launch_exprs *c, const size_t of_value[], size_t term_results[],
-                         size_t results[]);
+/** Results of terms of which some have no value, because they or what they are computed from cannot
+    be computed. A product has the value 0 if a factor is 0, whatever the other one is. */
+typedef struct launch_terms {
+  int64_t *results;
+  bool *fails; /* there is no value */
+} launch_terms;
+
+/** Allocates room for n terms. */
+launch_terms launch_terms_open(arena *a, size_t n);
+
+/** Evaluates n terms, listed each after those that it is computed from; NULL lists the first n. */
+void launch_terms_eval(launch_terms *t, const launch_exprs *c, const size_t terms[], size_t n,
+                       const int64_t values[]);
+
+/** The value of a result; LAUNCH_NO_VALUE if there is none. */
+#define LAUNCH_NO_VALUE INT64_MIN
+static inline int64_t launch_terms_result(const launch_terms *t, const launch_exprs *c, size_t i) {
+  return t->fails[c->results[i]] ? LAUNCH_NO_VALUE : t->results[c->results[i]];
+}
+
+/** Says why a result has no value, as launch_exprs_eval does. */
+tn_status launch_terms_refuse(const launch_terms *t, const launch_exprs *c, size_t result,
+                              const int64_t values[], diag *d);
+
+/** A term, in a list of those that are computed from one thing. */
+typedef struct launch_reader {
+  uint32_t term, before; /* before: 1 + the index of the reader before it; 0: none */
+} launch_reader;
+
+/** The order in which terms become known, while values become known one by one. */
+typedef struct launch_order {
+  const launch_exprs *exprs;
+  size_t *terms; /* those that are known */
+  size_t n;
+  bool *is_known;        /* of each term */
+  uint32_t *n_unknown;   /* of each term: how often it mentions what is not known */
+  uint32_t *last_reader; /* of each term, then of each value; as launch_reader.before */
+  VEC(launch_reader) readers;
+} launch_order;
+
+/** Lists the terms that are known while the values with `is_late` are not. */
+launch_order launch_order_open(arena *a, const launch_exprs *c, const bool is_late[],
+                               size_t n_values);
+
+/** Adds the terms that become known with a value; takes time for these alone. */
+void launch_order_know(launch_order *o, size_t value);
 
 /** Computes grid sizes, without allocating; local sizes are 0 if there are no groups. A size that
    is not positive is TN_ERR_ARGUMENT too. */

@@ -17,6 +17,7 @@ typedef struct extracting {
   schedule_items *items;
   map image;  /* node → the same without ITEMs */
   map var_of; /* ITEM without ITEMs below → its VAR */
+  map name;   /* labelled nodes, and those that were searched → name_of */
 } extracting;
 
 static const node *image_of(const extracting *x, const node *n) {
@@ -34,13 +35,20 @@ static const node *first_computed(const node *n) {
   return NULL;
 }
 
+/** Names the labelled nodes; the first label of a node stays. */
+static void name_labelled(extracting *x) {
+  for (size_t i = x->request->n_labels; i-- > 0;)
+    map_set(x->a, &x->name, x->n->labelled[i], (void *)x->request->labels[i].text);
+}
+
 /** The name that the caller gave to a tensor, or to the nearest one that it is computed from, also
-    by its sizes. */
-static const char *name_of(const extracting *x, const node *n) {
-  for (; n; n = first_computed(n))
-    for (size_t i = 0; i < x->request->n_labels; i++)
-      if (x->n->labelled[i] == n) return arena_printf(x->a, "%s", x->request->labels[i].text);
-  return "";
+    by its sizes. Each node is visited once in all searches. */
+static const char *name_of(extracting *x, const node *n) {
+  const node *from = n;
+  while (n && !map_has(&x->name, n)) n = first_computed(n);
+  const char *name = n ? map_get(&x->name, n) : "";
+  for (; from != n; from = first_computed(from)) map_set(x->a, &x->name, from, (void *)name);
+  return name;
 }
 
 static const node *var_of_item(extracting *x, const node *item) {
@@ -58,11 +66,12 @@ static const node *var_of_item(extracting *x, const node *item) {
 static const node *replace_item(extracting *x, const node *item, const node *from) {
   const node *known = map_get(&x->var_of, item);
   if (known) return known;
+  if (!x->items->at.n) name_labelled(x);
   schedule_item made = {.var = var_of_item(x, item),
                         .value = ir_item_element(x->g, item),
                         .min = item->ints[0],
                         .most = item->src[item->n_src - 1],
-                        .name = name_of(x, from->src[0])};
+                        .name = arena_printf(x->a, "%s", name_of(x, from->src[0]))};
   map_set(x->a, &x->var_of, item, (void *)made.var);
   vec_push(x->a, &x->items->at, made);
   map_set(x->a, &x->items->of, made.var, (void *)(uintptr_t)x->items->at.n);
