@@ -214,6 +214,42 @@ static void elements_are_selected(void **state) {
   }
 }
 
+/** Sums along axes of computed sizes, whose terms are the same in all rows: a row of the largest
+   size would be too large for the memory of a kernel's own. */
+static void computed_sizes_may_be_large(void **state) {
+  tn_context *c = *state;
+  enum { ROWS = 4, MOST = 300000, K = 1000 };
+  tn_tensor *k = tn_input(c, "k", tn_shape(1), TN_I64);
+  tn_tensor *x = tn_input(c, "x", tn_shape(ROWS, MOST), TN_BOOL);
+  tn_tensor *twos = tn_full(c, tn_shape(ROWS, tn_dim_item(k, 0, MOST)), TN_I64, 2);
+  tn_tensor *sums = tn_cumsum(twos, 1);
+  tn_tensor *out[] = {sums, tn_flip(sums, tn_axes(1)), tn_cumsum(tn_nonzero(x), 0)};
+  const char *names[] = {"sums", "down", "places"};
+  tn_plan_desc desc = {sizeof desc, "test", names, TN_VARIANTS_AUTO, false, NULL, 0};
+  tn_binding *b = bind_compiled(c, out, 3, &desc);
+  static bool in[ROWS][MOST];
+  static int64_t got[ROWS][K], down[ROWS][K], places[K][2];
+  int64_t size = K, sum[2] = {0, 0};
+  for (int64_t i = 0; i < K; i++) in[i % ROWS][i * 250] = true;
+  tn_binding_input(b, "k", tn_shape(1), TN_I64, &size, sizeof size);
+  tn_binding_input(b, "x", tn_shape(ROWS, MOST), TN_BOOL, in, sizeof in);
+  check_bound(b, tn_binding_run(b));
+  assert_int_equal(tn_binding_type(b, "places").shape.size[0], K);
+  check_bound(b, tn_binding_read(b, "sums", TN_I64, got, sizeof got));
+  check_bound(b, tn_binding_read(b, "down", TN_I64, down, sizeof down));
+  check_bound(b, tn_binding_read(b, "places", TN_I64, places, sizeof places));
+  for (int64_t i = 0; i < ROWS * K; i++) {
+    assert_int_equal(got[i / K][i % K], 2 * (i % K + 1));
+    assert_int_equal(down[i / K][i % K], 2 * (K - i % K));
+  }
+  for (int64_t i = 0, n = 0; i < ROWS; i++)
+    for (int64_t at = i; at < K; at += ROWS, n++) {
+      sum[0] += i, sum[1] += at * 250;
+      assert_int_equal(places[n][0], sum[0]);
+      assert_int_equal(places[n][1], sum[1]);
+    }
+}
+
 /* Loops. */
 
 /** A state grows by a row in each step; its old value is emitted. */
@@ -713,6 +749,7 @@ int main(void) {
       WITH(sizes_are_realised),
       WITH(what_is_no_size_is_refused),
       WITH(elements_are_selected),
+      WITH(computed_sizes_may_be_large),
       WITH(loops_have_computed_sizes),
       WITH(sizes_of_a_loops_steps_are_refused),
       WITH(reshapes_are_checked),

@@ -1010,6 +1010,42 @@ static void readers_count_once(void **state) {
   run_body(read_between, 0, 0);
 }
 
+/** Several SETs of one array, of which one keeps it: each other one changes a copy of the array,
+   not of another copy. */
+static void set_often(test *t) {
+  enum { SETS = 6 };
+  ir *g = t->g;
+  const node *x = ir_op1(g, OP_EXP, buffer(t, DT_F32, 0, 1, (int64_t[]){8})), *roots[SETS];
+  for (int i = 0; i < SETS; i++) {
+    const node *at = ix_const(g, i), *size = ix_const(g, 2);
+    const node *src[] = {x, ir_slice(g, x, &at, &size, (int64_t[]){1}),
+                         buffer(t, DT_F32, 1 + i, 1, (int64_t[]){2})};
+    roots[i] = ir_node(g, OP_SET, DT_F32, src, 3, NULL, 0);
+  }
+  schedule_request r = {.roots = roots, .n_roots = SETS, .math = MATH_EXACT};
+  normalised n;
+  values v;
+  normalise_graph(g, &r, &n);
+  versions_insert_copies(g, &r, &n);
+  require(t, !n.copies.n, "an array that nothing else needs is copied");
+  values_build(g, r.math, NULL, NULL, &n, &v);
+  size_t copies = 0, keepers = 0;
+  for (size_t i = 0; i < SETS; i++) {
+    const node *old = n.roots[i]->src[0];
+    keepers += old->op == OP_EXP;
+    copies += map_has(&n.copies, old) && old->src[0]->op == OP_EXP;
+    for (size_t k = 0; k < i; k++)
+      require(t, n.roots[k]->src[0] != old, "two SETs change one array");
+  }
+  require(t, keepers == 1 && copies == SETS - 1, "a copy is one of another copy");
+  require(t, v.at.n == 1 + copies + SETS, "values are missing");
+}
+
+static void sets_have_copies(void **state) {
+  (void)state;
+  run_body(set_often, 0, 0);
+}
+
 /** Returns the options of a value that only exp computes, in the only group that reads it; all
     other values are roots or inlined. */
 static options options_of_exp(test *t, values *v) {
@@ -1278,6 +1314,7 @@ int main(void) {
       cmocka_unit_test(updates_are_innermost),
       cmocka_unit_test(steps_have_the_names_of_labels),
       cmocka_unit_test(readers_count_once),
+      cmocka_unit_test(sets_have_copies),
       cmocka_unit_test(places_go_outwards_one_by_one),
       cmocka_unit_test(cuts_come_after_what_follows),
       cmocka_unit_test(halves_that_are_read_often_are_converted_once),

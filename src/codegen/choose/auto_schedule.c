@@ -13,6 +13,9 @@
 const choice_step choice_steps[] = {
     /* A nest for each part of a concatenation or window, so that no element is selected. */
     {PASS_INDEX_SET_SPLIT, choose_index_set_split},
+    /* Scans whose elements would not fit in scratch memory run anew for each row that they store.
+     */
+    {PASS_SINK_FOLDS, choose_sink_folds},
     /* One loop in place of two whose accesses are contiguous across both. */
     {PASS_FLATTEN_LOOPS, choose_flatten_loops},
     /* Strip-mining: arrays are built for a block of indices whose reductions share operands. */

@@ -33,7 +33,7 @@ bool choice_try(const choice *c, const decision_list *wanted, decision_list *mad
 
 /* The steps. */
 
-enum { CHOICE_STEPS = 16 }; /* as many as auto_schedule.c lists */
+enum { CHOICE_STEPS = 17 }; /* as many as auto_schedule.c lists */
 
 typedef struct choice_step {
   pass name;
@@ -45,6 +45,9 @@ extern const choice_step choice_steps[];
 
 /** index_set_split.c: a nest for each part of a concatenation. */
 void choose_index_set_split(choice *c);
+
+/** sink_folds.c: FOLDs inside of the loops that store their arrays, where these are large. */
+void choose_sink_folds(choice *c);
 
 /** flatten_loops.c: one range for two that are contiguous in memory. */
 void choose_flatten_loops(choice *c);

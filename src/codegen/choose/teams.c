@@ -142,6 +142,7 @@ static bool has_digits(const node *stage) {
 
 void choose_teams(choice *c) {
   team_choice t = {c, c->target->team_workers, false};
+  choose_sink_folds(c);
   for (size_t i = 0; i < c->sink->n_src && c->sink->n_src > 1; i++) {
     const node *stage = nest_of(c->sink->src[i]);
     if (stage && divisible_ranges(c, stage).n < stage_n_ranges(stage)) return;

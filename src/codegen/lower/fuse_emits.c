@@ -7,8 +7,8 @@
 
    Emitted values are separated from steps before (fold_analysis.c), so that they read the state
    after the step. The result is no kernel of the IR: parts of the output are those of several FOLDs
-   (output_arrays.c), which holds as the STAGE writes no element twice. Kernels for teams keep the
-   array: there, each worker has its part of it. */
+   (output_arrays.c), which holds as the STAGE writes no element twice. In a kernel for teams, all
+   digits are the STAGE's own: else each worker has its part of the array. */
 #include "codegen/lower/lowering.h"
 #include "ir/transform/substitute.h"
 
@@ -32,8 +32,8 @@ static const node *emitting_fold(const fusing *f, const node *s) {
 /** True if all that a FOLD makes are values emitted at its only range, read at s. */
 static bool emits_along(const fusing *f, const node *fold, const node *s) {
   const node *r = fold_innermost_range(fold);
-  if (fold_n_ranges(fold) != 1 || fold_n_pins(fold) || range_kind_of(r) != KIND_LOOP ||
-      lower_is_team_fold(fold) || range_extent(r) != range_extent(s) || node_is_free_in(s, fold))
+  if (fold_n_ranges(fold) != 1 || range_kind_of(r) != KIND_LOOP || lower_is_team_fold(fold) ||
+      range_extent(r) != range_extent(s) || node_is_free_in(s, fold))
     return false;
   for (size_t e = 0; e < fold_n_emits(fold); e++)
     if (fold_rank(fold, fold_n_states(fold) + e) != 1 || fold_coords(fold, e)[0] != r) return false;
@@ -78,6 +78,7 @@ static const node *fold_for(const fusing *f, const node *out, const node **along
   const node *stage = out->src[out->n_src - 1];
   if (stage->op != OP_STAGE || stage_n_values(stage) != 1) return NULL;
   if (map_get(&f->l->direct, stage) != out || is_read(f, out->src[0])) return NULL;
+  if (!lower_parts_workers(f->l, stage)) return NULL;
   for (size_t i = 0; i < stage_n_ranges(stage); i++) {
     const node *s = stage_range(stage)[i];
     if (range_kind_of(s) != KIND_LOOP || is_copy(stage, s)) continue;
@@ -114,6 +115,7 @@ static const node *fold_with_value(const fusing *f, const node *fold, const node
   return fold_make(l->g, &(fold_spec){.n_states = n,
                                       .n_emits = 1,
                                       .n_ranges = 1,
+                                      .n_pins = fold_n_pins(fold),
                                       .inits = fold->src,
                                       .steps = fold->src + n,
                                       .ops = ops,
@@ -122,7 +124,8 @@ static const node *fold_with_value(const fusing *f, const node *fold, const node
                                       .ranks = &rank,
                                       .coords = coords,
                                       .extents = param->dims,
-                                      .ranges = fold_range(fold)});
+                                      .ranges = fold_range(fold),
+                                      .pins = fold->src + fold->n_src - fold_n_pins(fold)});
 }
 
 /** The OUT of a FOLD that stores to its param. */
@@ -153,16 +156,9 @@ static const node *out_of_fold(lowering *l, const node *out, const node *fold, c
   return ir_with_sources(l->g, out, (const node *[]){param, made});
 }
 
-static bool is_for_teams(const node_list *order) {
-  for (size_t i = 0; i < order->n; i++)
-    if (order->at[i]->op == OP_RANGE && range_is_digit(order->at[i])) return true;
-  return false;
-}
-
 const node *lower_fuse_emits(lowering *l, const node *sink, const node_list *order) {
   fusing f = {.l = l, .order = *order};
   map with = {0};
-  if (is_for_teams(order)) return sink;
   for (size_t i = 0; i < order->n; i++) {
     const node *out = order->at[i], *s;
     const node *fold = out->op == OP_OUT ? fold_for(&f, out, &s) : NULL;

@@ -262,13 +262,14 @@ const node *codegen_lower(ir *g, const node *sink) {
   sink = lower_pin_steps(&l, fold_analysis_separate_emits(g, sink));
   node_list order = topo_sort(l.a, &sink, 1, NULL, NULL);
   find_direct_stages(&l, &order);
+  l.teams = team_arrays_of(g, sink);
   const node *fused = lower_fuse_emits(&l, sink, &order);
   if (fused != sink) {
     sink = fused;
     order = topo_sort(l.a, &sink, 1, NULL, NULL);
     find_direct_stages(&l, &order);
+    l.teams = team_arrays_of(g, sink);
   }
-  l.teams = team_arrays_of(g, sink);
   for (size_t i = 0; i < order.n; i++)
     if (order.at[i]->op == OP_FOLD) lower_fold_register(&l, order.at[i]);
   fold_analysis_in_place(l.a, sink, &l.in_place);

@@ -147,6 +147,10 @@ void lower_find_outputs(lowering *l, const node_list *order);
 /** The part of an output in which a component of a FOLD lies; NULL: none. */
 const output_part *lower_output_of(const lowering *l, const node *fold, size_t component);
 
+/** True if each digit of the kernel is one of a STAGE's ranges: no two workers run one part of it.
+ */
+bool lower_parts_workers(const lowering *l, const node *stage);
+
 /** True if an array of a FOLD lies in an output of this STAGE. */
 bool lower_has_outputs(const lowering *l, const node *stage);
 

@@ -160,9 +160,7 @@ static bool value_fits(const node *stage, size_t i, output_part *const parts[], 
   return true;
 }
 
-/** True if each digit of the kernel is one of a STAGE's ranges: no two workers run one part of it.
- */
-static bool parts_workers(const lowering *l, const node *stage) {
+bool lower_parts_workers(const lowering *l, const node *stage) {
   const team_digits *t = &l->teams.digits;
   for (size_t i = 0; i < t->all.n; i++) {
     bool is_own = false;
@@ -180,7 +178,7 @@ static void find_parts(search *s, const node *out) {
   const node *stage = out->src[out->n_src - 1];
   size_t n = stage_n_values(stage), first = n;
   output_part **parts = arena_calloc(l->a, n + 1, sizeof *parts);
-  if (map_get(&l->direct, stage) != out || !parts_workers(l, stage)) return;
+  if (map_get(&l->direct, stage) != out || !lower_parts_workers(l, stage)) return;
   for (size_t i = 0; i < n; i++) {
     const node *v = stage_value(stage, i);
     output_part *p = part_of(s, out, i);

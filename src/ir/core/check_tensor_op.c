@@ -72,7 +72,7 @@ static bool slice_is_inside(const node *start, const node *size, int64_t step, c
 const char *check_op_slice(const node_spec *s) {
   const node *x = s->src[0], *const *starts = s->src + 1, *const *sizes = starts + x->rank;
   if (s->n_src != 1 + 2 * (size_t)x->rank) return "slice needs a start and a size for each axis";
-  if (s->n_int != x->rank) return "slice needs a step for each axis";
+  if (s->n_int != x->rank && s->n_int != x->rank + 1u) return "slice needs a step for each axis";
   if (!check_all(check_is_index, starts, x->rank)) return "a start that is no index";
   const char *why = check_sizes(sizes, x->rank);
   for (size_t i = 0; i < x->rank && !why; i++) {

@@ -23,6 +23,7 @@
   X(PASS_KERNEL, "kernel")                                  \
   X(PASS_SIMPLIFY, "simplify")                              \
   X(PASS_INDEX_SET_SPLIT, "choose_index_set_split")         \
+  X(PASS_SINK_FOLDS, "choose_sink_folds")                   \
   X(PASS_FLATTEN_LOOPS, "choose_flatten_loops")             \
   X(PASS_ARRAY_EXPANSION, "choose_array_expansion")         \
   X(PASS_TRANSPOSE_TILES, "choose_transpose_tiles")         \

@@ -11,10 +11,13 @@
 
 #include <string.h>
 
+typedef VEC(value_list *) value_lists;
+
 typedef struct guarding {
   guard_table t;
   const normalised *in;
   values *v;
+  value_lists steps; /* the values of each step that computes several */
   bool changed;
 } guarding;
 
@@ -44,24 +47,56 @@ static void need_bounds(guarding *r) {
   }
 }
 
-/** True if two values come from one step. */
-static bool have_one_step(const node *a, const node *b) {
-  if (a->op != b->op || (a->op != OP_RESULT && a->op != OP_KERNEL) || a->ints[1] != b->ints[1])
-    return false;
+/** True if a value comes from a step that may compute others. */
+static bool may_share_step(const node *n) { return n->op == OP_RESULT || n->op == OP_KERNEL; }
+
+static uint64_t hash_of_step(const node *n) {
+  hasher h = hash_begin();
+  hash_add_word(&h, n->op);
+  hash_add_word(&h, (uint64_t)n->ints[1]);
+  if (n->op == OP_RESULT) {
+    hash_add_word(&h, (uint64_t)n->ints[2]);
+  } else {
+    hash_add_bytes(&h, n->text, n->n_text);
+    hash_add_bytes(&h, n->src, (size_t)n->ints[1] * sizeof *n->src);
+  }
+  return hash_end(&h);
+}
+
+/** True if the values of a list come from the step of a tensor's node. */
+static bool have_one_step(const void *list, const void *tensor) {
+  const node *a = ((const value_list *)list)->at[0]->tensor, *b = tensor;
+  if (a->op != b->op || a->ints[1] != b->ints[1]) return false;
   if (a->op == OP_RESULT) return a->ints[2] == b->ints[2];
   return a->n_text == b->n_text && !memcmp(a->text, b->text, a->n_text) &&
          !memcmp(a->src, b->src, (size_t)a->ints[1] * sizeof *a->src);
 }
 
+/** Lists the values of each step that computes several. */
+static value_lists find_steps(arena *a, const values *v) {
+  value_lists steps = {0};
+  hash_table table = {0}; /* of value_lists */
+  for (size_t i = 0; i < v->at.n; i++) {
+    const node *tensor = v->at.at[i]->tensor;
+    if (!may_share_step(tensor)) continue;
+    uint64_t hash = hash_of_step(tensor);
+    hash_table_reserve_in_arena(&table, a);
+    hash_slot *slot = hash_table_find(&table, hash, tensor, have_one_step);
+    if (!slot->entry) hash_table_insert(&table, slot, hash, arena_calloc(a, 1, sizeof(value_list)));
+    value_list *of_step = slot->entry;
+    vec_push(a, of_step, v->at.at[i]);
+    if (of_step->n == 2) vec_push(a, &steps, of_step);
+  }
+  return steps;
+}
+
 /** Gives the values of one step one guard. */
 static void join_steps(guarding *r) {
-  for (size_t i = 0; i < r->v->at.n; i++) {
-    value *a = r->v->at.at[i];
-    if (a->tensor->op != OP_RESULT && a->tensor->op != OP_KERNEL) continue;
-    for (size_t k = 0; k < r->v->at.n; k++) {
-      value *b = r->v->at.at[k];
-      if (a->guard && have_one_step(a->tensor, b->tensor)) need(r, b, a->guard);
-    }
+  for (size_t i = 0; i < r->steps.n; i++) {
+    const value_list *step = r->steps.at[i];
+    const guard *all = NULL;
+    for (size_t k = 0; k < step->n; k++) all = guard_common(&r->t, all, step->at[k]->guard);
+    for (size_t k = 0; all && k < step->n; k++) need(r, step->at[k], all);
   }
 }
 
@@ -143,6 +178,7 @@ void guarded_values_find(ir *g, const normalised *in, values *v) {
   guarding r = {.t = guard_table_of(ir_arena(g), picks.at, picks.n), .in = in, .v = v};
   late_values_find(g, in, &r.t, v);
   if (!picks.n) return;
+  r.steps = find_steps(ir_arena(g), v);
   find_guards(&r);
   skip_unneeded(g, &r);
   for (size_t i = 0; i < v->at.n; i++) {

@@ -12,7 +12,7 @@ typedef struct normalised {
   const node **labelled;              /* the normalised node of each label of the request */
   VEC(const node *) origins;          /* the BUFFER behind each PARAM slot */
   map copies;                         /* nodes that copy their operand: kernels of their own */
-  map latest_copy;                    /* a node → the last copy of it */
+  map n_copies;                       /* a node → the number of them */
   VEC(struct extracted_loop *) loops; /* of the RESULTs in it, by number − 1 */
   const schedule_items *items;        /* NULL: there are none */
   VEC(node_list) loop_vars;           /* the variables of ITEMs that each of the loops mentions */

@@ -6,20 +6,28 @@
 /** A value on the path of the walk, and the values that come before it. */
 typedef struct visit {
   value *v;
-  value_list before; /* values that v reads, then those that read arrays it overwrites */
-  size_t makers;     /* number of the former */
-  size_t next;       /* the next one to visit */
+  value_list makers;               /* values that v reads, */
+  VEC(const value_list *) readers; /* then those that read each array it overwrites */
+  size_t next_maker;               /* the next one to visit */
+  size_t next_array, next_reader;
 } visit;
 
 typedef VEC(visit) visits;
 
+/** The SETs of an array that needs a copy. */
+typedef struct conflict {
+  const node *keeper;   /* it changes the array itself */
+  const node *follower; /* it changes the other readers' copy, after them; NULL: one that waits for
+                           them does, or none */
+} conflict;
+
 typedef struct ordering {
   arena *a; /* of the walk */
   values *values;
-  map readers; /* array → value_list */
-  map state;   /* value → BEING_PLACED or PLACED */
-  map changed; /* array → the SET of it that a root's storage comes from */
-  map copied;  /* arrays whose other readers get a copy */
+  map readers;  /* array → value_list */
+  map state;    /* value → BEING_PLACED or PLACED */
+  map changed;  /* array → the SET of it that a root's storage comes from */
+  map of_array; /* array whose other readers get a copy → conflict */
   node_list *conflicts;
   arena *kept; /* of the conflicts */
   value_list order;
@@ -35,13 +43,12 @@ static void add_reader(ordering *o, const node *array, value *v) {
 
 static void add_maker(ordering *o, visit *at, const node *array) {
   value *maker = map_get(&o->values->of, array);
-  if (maker && maker != at->v) vec_push(o->a, &at->before, maker);
+  if (maker && maker != at->v) vec_push(o->a, &at->makers, maker);
 }
 
 static void add_readers(ordering *o, visit *at, const node *array) {
   const value_list *l = map_get(&o->readers, array);
-  for (size_t i = 0; l && i < l->n; i++)
-    if (l->at[i] != at->v) vec_push(o->a, &at->before, l->at[i]);
+  if (l) vec_push(o->a, &at->readers, l);
 }
 
 static visit visit_value(ordering *o, value *v) {
@@ -49,12 +56,25 @@ static visit visit_value(ordering *o, value *v) {
   for (size_t i = 0; i < v->inputs.tensors.n; i++) add_maker(o, &at, v->inputs.tensors.at[i]);
   for (size_t i = 0; i < v->inputs.arrays.n; i++) add_maker(o, &at, v->inputs.arrays.at[i]);
   for (size_t i = 0; i < v->inputs.items.n; i++) add_maker(o, &at, v->inputs.items.at[i]);
-  at.makers = at.before.n;
   for (size_t i = 0; i < v->inputs.arrays.n; i++)
     if (value_store_over(v, v->inputs.arrays.at[i])) add_readers(o, &at, v->inputs.arrays.at[i]);
   map_set(o->a, &o->state, v, (void *)&being_placed);
   return at;
 }
+
+/** The next value that comes before the one of a visit; NULL: none. */
+static value *next_before(visit *at) {
+  if (at->next_maker < at->makers.n) return at->makers.at[at->next_maker++];
+  for (; at->next_array < at->readers.n; at->next_array++, at->next_reader = 0) {
+    const value_list *l = at->readers.at[at->next_array];
+    while (at->next_reader < l->n)
+      if (l->at[at->next_reader++] != at->v) return l->at[at->next_reader - 1];
+  }
+  return NULL;
+}
+
+/** True if a value on the path waits for a reader of an array that it overwrites. */
+static bool waits_for_reader(const visit *at) { return at->next_array || at->next_reader; }
 
 /** Notes the chains of SETs that end in roots: a state that a loop changes in place stays where it
     is, whatever other SETs its trips make of it. */
@@ -65,13 +85,23 @@ static void note_changes(ordering *o, const node *const roots[], size_t n) {
       map_set(o->a, &o->changed, set->src[0], (void *)set);
 }
 
-/** Adds a SET whose array the other readers get a copy of; of several SETs of an array, one keeps
-    it: that of a root's storage, if there is one. */
+/** Adds a SET that does not wait for other readers of its array. One SET of an array keeps it, that
+    of a root's storage if there is one, and other readers get a copy. Each further SET changes a
+    copy of its own, but for one, which may follow the readers of theirs. */
 static void add_conflict(ordering *o, const node *set) {
-  if (!op_overwrites((op)set->op) || map_has(&o->copied, set->src[0])) return;
-  const node *of_root = map_get(&o->changed, set->src[0]);
-  map_set(o->a, &o->copied, set->src[0], (void *)set);
-  vec_push(o->kept, o->conflicts, of_root ? of_root : set);
+  if (!op_overwrites((op)set->op)) return;
+  conflict *c = map_get(&o->of_array, set->src[0]);
+  if (!c) {
+    const node *of_root = map_get(&o->changed, set->src[0]);
+    c = arena_calloc(o->a, 1, sizeof *c);
+    *c = (conflict){of_root ? of_root : set, of_root && of_root != set ? set : NULL};
+    map_set(o->a, &o->of_array, set->src[0], c);
+    set = c->keeper;
+  } else if (set == c->keeper) {
+    set = c->follower;
+    c->follower = NULL;
+  }
+  if (set) vec_push(o->kept, o->conflicts, set);
 }
 
 /** Leaves the values of a path from the n-th on, which are visited again where they are needed. */
@@ -86,10 +116,10 @@ static void shorten_path(ordering *o, visits *path, size_t n) {
 static void break_cycle(ordering *o, visits *path, const value *met) {
   for (size_t i = path->n; i-- > 0;) {
     visit *at = &path->at[i];
-    if (at->next > at->makers) {
+    if (waits_for_reader(at)) {
       for (size_t k = 0; k < at->v->memory.stores.n; k++)
         add_conflict(o, at->v->memory.stores.at[k].array);
-      at->next = at->before.n;
+      at->next_array = at->readers.n;
       shorten_path(o, path, i + 1);
       return;
     }
@@ -104,13 +134,13 @@ static void place_value(ordering *o, value *root) {
   vec_push(o->a, &path, visit_value(o, root));
   while (path.n) {
     visit *at = &vec_last(&path);
-    if (at->next == at->before.n) {
+    value *b = next_before(at);
+    if (!b) {
       map_set(o->a, &o->state, at->v, (void *)&placed);
       vec_push(o->a, &o->order, at->v);
       path.n--;
       continue;
     }
-    value *b = at->before.at[at->next++];
     void *state = map_get(&o->state, b);
     if (state == &being_placed)
       break_cycle(o, &path, b);

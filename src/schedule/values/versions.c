@@ -1,7 +1,7 @@
 /* Inserts copies of arrays around writes in place. A SET (a partial write) writes into the storage
    of the array that it changes. Where the old contents must survive, it changes a copy instead;
-   where others read them later, those read a copy. A copy is an identity SLICE that is written to
-   memory. */
+   where others read them later, those read a copy; and of several SETs of an array, one keeps it. A
+   copy is an identity SLICE that is written to memory. */
 #include "schedule/values/versions.h"
 
 #include "ir/core/build.h"
@@ -10,7 +10,8 @@
 #include "ir/transform/element_expression.h"
 #include "ir/transform/substitute.h"
 
-const node *versions_identity_slice(ir *g, const node *x) {
+/** SLICE(x) of all of x; others of the same x have other numbers. */
+static const node *numbered_slice(ir *g, const node *x, size_t number) {
   arena *a = ir_scratch(g);
   arena_mark here = arena_save(a);
   const node **starts = arena_alloc(a, (x->rank + 1u) * sizeof *starts);
@@ -20,18 +21,22 @@ const node *versions_identity_slice(ir *g, const node *x) {
     steps[i] = 1;
   }
   const node *slice = ir_slice(g, x, starts, x->dims, steps);
+  steps[x->rank] = (int64_t)number;
+  if (number)
+    slice = ir_node(g, OP_SLICE, (dtype)x->dtype, slice->src, slice->n_src, steps, x->rank + 1u);
   arena_rewind(a, here);
   return slice;
 }
 
-/** A new copy of x, which nothing else reads or changes: a copy of its last copy, if there is one.
- */
+const node *versions_identity_slice(ir *g, const node *x) { return numbered_slice(g, x, 0); }
+
+/** A new copy of x, which nothing else reads or changes. */
 static const node *add_copy(ir *g, normalised *n, const node *x) {
-  const node *last = map_get(&n->latest_copy, x),
-             *copy = versions_identity_slice(g, last ? last : x);
-  while (map_has(&n->copies, copy)) copy = versions_identity_slice(g, copy);
+  size_t number = (size_t)(uintptr_t)map_get(&n->n_copies, x);
+  const node *copy = numbered_slice(g, x, number++);
+  while (map_has(&n->copies, copy)) copy = numbered_slice(g, x, number++);
   map_set(ir_arena(g), &n->copies, copy, (void *)copy);
-  map_set(ir_arena(g), &n->latest_copy, x, (void *)copy);
+  map_set(ir_arena(g), &n->n_copies, x, (void *)(uintptr_t)number);
   return copy;
 }
 
@@ -41,9 +46,9 @@ typedef struct rebuilding {
   normalised *n;
   const schedule_request *request;
   map image;
-  map roots, copies;        /* of the graph before */
-  map sets, changed_arrays; /* versions_copy_for_readers: SETs; arrays that they change → in the new
-                               graph */
+  map roots, copies;   /* of the graph before */
+  map keepers, others; /* versions_copy_for_readers: SETs that keep their arrays, others */
+  map changed_arrays;  /* arrays that the keepers change → in the new graph */
 } rebuilding;
 
 /** A node over its new sources; a TO that computes a constant anew needs no copy of its array. */
@@ -63,7 +68,7 @@ static void rebuild_graph(rebuilding *m, const node *(*change)(rebuilding *m, co
   arena *a = ir_scratch(m->g);
   node_list order = topo_sort(a, m->n->roots, m->n->n_roots, NULL, NULL);
   m->copies = m->n->copies;
-  m->n->copies = m->n->latest_copy = (map){0};
+  m->n->copies = m->n->n_copies = (map){0};
   for (size_t i = 0; i < m->n->n_roots; i++) map_set(a, &m->roots, m->n->roots[i], NULL);
   for (size_t i = 0; i < order.n; i++)
     map_set(a, &m->image, order.at[i], (void *)change(m, order.at[i]));
@@ -108,8 +113,10 @@ void versions_insert_copies(ir *g, const schedule_request *r, normalised *n) {
     if (n->roots[i]->op == OP_PARAM) n->roots[i] = add_copy(g, n, n->roots[i]);
 }
 
+/** A SET on the array that it keeps, or on a copy of its own. */
 static const node *rebuild_set(rebuilding *m, const node *n) {
   const node *old = map_get(&m->changed_arrays, n->src[0]), *copy = map_get(&m->image, n->src[0]);
+  if (map_has(&m->others, n)) old = add_copy(m->g, m->n, old);
   if (n->op == OP_SCATTER) return with_old_contents(m, rebuild_node(m, n), old);
   const node *view =
       subst_view_base(m->g, ir_scratch(m->g), map_get(&m->image, n->src[1]), copy, old);
@@ -117,9 +124,10 @@ static const node *rebuild_set(rebuilding *m, const node *n) {
   return ir_with_sources(m->g, n, src);
 }
 
-/** The array that a SET changes stays; all its other readers get a copy. */
+/** The array that SETs change stays; all readers but these SETs get a copy. */
 static const node *copy_for_others(rebuilding *m, const node *n) {
-  const node *made = map_has(&m->sets, n) ? rebuild_set(m, n) : rebuild_node(m, n);
+  bool is_set = map_has(&m->keepers, n) || map_has(&m->others, n);
+  const node *made = is_set ? rebuild_set(m, n) : rebuild_node(m, n);
   if (!map_has(&m->changed_arrays, n)) return made;
   map_set(ir_scratch(m->g), &m->changed_arrays, n, (void *)made);
   return add_copy(m->g, m->n, made);
@@ -130,7 +138,8 @@ void versions_copy_for_readers(ir *g, normalised *n, const node *const sets[], s
   arena *a = ir_scratch(g);
   arena_mark here = arena_save(a);
   for (size_t i = 0; i < n_sets; i++) {
-    map_set(a, &m.sets, sets[i], (void *)sets[i]);
+    bool is_kept = map_has(&m.changed_arrays, sets[i]->src[0]);
+    map_set(a, is_kept ? &m.others : &m.keepers, sets[i], (void *)sets[i]);
     map_set(a, &m.changed_arrays, sets[i]->src[0], NULL);
   }
   rebuild_graph(&m, copy_for_others);

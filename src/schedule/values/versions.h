@@ -11,7 +11,8 @@ void versions_insert_copies(ir *g, const schedule_request *r, normalised *n);
 /** A copy of x: a SLICE of all of it. */
 const node *versions_identity_slice(ir *g, const node *x);
 
-/** Makes all other readers of the arrays that these SETs change read a copy, made before. */
+/** Makes all other readers of the arrays that these SETs change read a copy, made before: the first
+    SET of an array keeps it, and each further one changes a copy of its own. */
 void versions_copy_for_readers(ir *g, normalised *n, const node *const sets[], size_t n_sets);
 
 #endif
