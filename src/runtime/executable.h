@@ -133,7 +133,7 @@ const executable_buffer *executable_buffer_at(const executable *p, size_t i);
 /** The buffer that holds the value of a root. */
 size_t executable_output(const executable *p, size_t root);
 
-/** True if runs compute sizes, of roots too: execution_root_size tells these. */
+/** True if runs compute sizes, of roots too: execution_root_sizes tells these. */
 bool executable_computes_sizes(const executable *p);
 /** The buffer of BUFFER(uid, version); SIZE_MAX if it is not read. */
 size_t executable_input(const executable *p, int64_t uid, int64_t version);

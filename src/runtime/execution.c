@@ -587,8 +587,11 @@ tn_status execution_run(execution *e, diag *d) {
 
 /* After a run. */
 
-int64_t execution_root_size(const execution *e, size_t root, size_t axis) {
-  return e->p->root_sizes ? e->values.sizes[e->p->root_sizes[root] + axis] : -1;
+tn_status execution_root_sizes(execution *e, size_t root, size_t rank, int64_t size[], diag *d) {
+  const size_t *first = e->p->root_sizes;
+  tn_status s = execution_evaluate_sizes(e, d);
+  for (size_t i = 0; i < rank; i++) size[i] = first ? e->values.sizes[first[root] + i] : -1;
+  return s;
 }
 
 tn_buffer *execution_buffer(execution *e, size_t buffer) { return e->memory.buffers[buffer]; }

@@ -82,8 +82,9 @@ tn_status execution_start(execution *e, diag *d);
     valid until the next run. */
 tn_buffer *execution_buffer(execution *e, size_t buffer);
 
-/** A size of a root, after a run of an executable with ITEMs; −1 without ITEMs. */
-int64_t execution_root_size(const execution *e, size_t root, size_t axis);
+/** Tells the sizes of a root of an executable with ITEMs, −1 without: all of them after a run,
+    before it those that no ITEM decides on. */
+tn_status execution_root_sizes(execution *e, size_t root, size_t rank, int64_t size[], diag *d);
 
 /** Turns timestamps of steps on or off for later runs; off costs nothing. */
 tn_status execution_set_profiling(execution *e, bool on, diag *d);

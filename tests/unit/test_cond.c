@@ -161,6 +161,31 @@ static void sides_have_sizes_of_their_own(void **state) {
 }
 
 /** A side of another size than its values allow is not computed, and has no memory. */
+/** A variant for sizes that both sides have alike knows the result's before its run. */
+static void sides_may_have_equal_sizes(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 0, N), m = tn_dim_var(c, "m", 0, N);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n), TN_F32), *w = tn_input(c, "w", tn_shape(m), TN_F32);
+  tn_tensor *is_positive = tn_gt(tn_sum(x, TN_ALL, false), tn_num(c, 0));
+  tn_tensor *y = chosen(c, is_positive, tn_neg(x), tn_mul(w, tn_num(c, 2)));
+  tn_binding *b = bind_compiled(c, &y, 1, NULL);
+  float in[] = {1, 2, 3, 4}, less[] = {-1, -2, -3, -4}, doubled[] = {2, 4, 6, 8}, out[4];
+  const struct {
+    size_t n, m;
+    const float *x, *expected;
+  } runs[] = {{4, 4, in, less}, {4, 4, less, doubled}, {4, 3, in, less},
+              {4, 4, in, less}, {3, 3, less, doubled}, {0, 0, in, NULL}};
+  check_bound(b, tn_binding_output(b, "0", TN_F32, out, sizeof out));
+  for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+    give_x(b, runs[i].n, runs[i].x);
+    check_bound(b, tn_binding_input(b, "w", tn_shape((tn_dim)runs[i].m), TN_F32, in,
+                                    runs[i].m * sizeof *in));
+    check_bound(b, tn_binding_run(b));
+    assert_int_equal(tn_binding_type(b, "0").shape.size[0], runs[i].n);
+    for (size_t k = 0; k < runs[i].n; k++) assert_true(out[k] == runs[i].expected[k]);
+  }
+}
+
 static void sizes_of_the_other_side_may_be_impossible(void **state) {
   tn_context *c = *state;
   tn_dim n = tn_dim_var(c, "n", 1, N);
@@ -478,6 +503,7 @@ int main(void) {
       TEST(one_side_is_computed),
       TEST(realising_computes_one_side),
       TEST(sides_have_sizes_of_their_own),
+      TEST(sides_may_have_equal_sizes),
       TEST(sizes_of_the_other_side_may_be_impossible),
       TEST(sizes_of_the_other_side_may_overflow),
       TEST(branches_nest),

@@ -274,12 +274,14 @@ static tn_status set_size(tn_binding *b, size_t i, const int64_t size[]) {
                   b->plan->ports.outputs[i].name);
 }
 
-/** Takes the sizes of an output that the run has computed. */
+/** Takes the sizes of an output that the plan does not know: those of the variant, or of the
+    execution. */
 static tn_status take_sizes(tn_binding *b, size_t i) {
   int64_t size[TN_MAX_RANK];
-  if (b->variant->outputs[i].size) return TN_OK; /* set before the run */
-  for (size_t k = 0; k < b->outputs[i].rank; k++) size[k] = execution_root_size(b->execution, i, k);
-  return set_size(b, i, size);
+  const int64_t *known = b->variant->outputs[i].size;
+  if (known) return set_size(b, i, known);
+  tn_status s = execution_root_sizes(b->execution, i, b->outputs[i].rank, size, &b->diag);
+  return s == TN_OK ? set_size(b, i, size) : s;
 }
 
 static tn_status copy_outputs(tn_binding *b) {
@@ -361,11 +363,15 @@ static void carry_outputs(tn_binding *b) {
   }
 }
 
-/** Places an output before the run, or leaves it to the run, which computes its size. */
+/** Places an output before the run, or leaves it to the run, which computes its size. A size that
+    other variants compute may be one of this variant's inputs', as where branches agree. */
 static tn_status prepare_output(tn_binding *b, size_t i) {
-  const int64_t *known = b->variant->outputs[i].size;
-  tn_status s = known ? set_size(b, i, known) : TN_OK;
-  if (s == TN_OK && known) s = check_output_memory(b, i);
+  tn_status s = TN_OK;
+  if (is_placed_late(b, i) && !b->variant->outputs[i].size) return s;
+  if (b->plan->ports.outputs[i].has_computed_size) {
+    s = take_sizes(b, i);
+    if (s == TN_OK) s = check_output_memory(b, i);
+  }
   return s == TN_OK && !is_placed_late(b, i) ? place_output(b, i) : s;
 }
 

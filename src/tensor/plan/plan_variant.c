@@ -157,11 +157,10 @@ static void find_values(variant_builder *j) {
 }
 
 /** The sizes of an output that runs of other variants compute and this one fixes, as where an array
-    has no elements; NULL: a run tells them. */
+    has no elements, or both branches have equal sizes; NULL: a run tells them. */
 static const int64_t *known_sizes(const variant_builder *j, size_t i) {
   const node *root = j->roots[i];
-  bool is_told = executable_computes_sizes(j->v->executable);
-  if (is_told || !j->p->ports.outputs[i].has_computed_size) return NULL;
+  if (!j->p->ports.outputs[i].has_computed_size) return NULL;
   int64_t *sizes = arena_alloc(&j->v->arena, (root->rank + 1) * sizeof *sizes);
   for (size_t k = 0; k < root->rank; k++) {
     if (!node_is_const(root->dims[k])) return NULL;
