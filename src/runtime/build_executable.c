@@ -11,7 +11,7 @@
 #include "ir/core/var_names.h"
 #include "ir/transform/copy_graph.h"
 #include "ir/transform/liftable_scalars.h"
-#include "runtime/kernel_prices.h"
+#include "runtime/kernel_costs.h"
 #include "runtime/plan_cache.h"
 #include "runtime/schedule_view.h"
 
@@ -33,8 +33,8 @@ typedef struct build_state {
   size_t n_loops;        /* loops among the steps added so far */
   size_t n_guards;       /* guards, likewise, */
   size_t first_guard;    /* which are sizes from this one on */
-  kernel_prices *prices; /* of each device */
-  size_t n_priced;       /* kernels, as often as they were */
+  kernel_costs *costs;   /* of each device */
+  size_t n_estimated;    /* kernels, as often as they were */
 } build_state;
 
 static size_t program_of(const build_state *m, size_t device, const node *kernel) {
@@ -125,12 +125,12 @@ static void report_progress(void *user, size_t done, size_t total) {
   report_kernels(m, m->n_before + done, m->kernels.n);
 }
 
-/** Prices a kernel of a grouping, of which nobody knows how many there will be. */
-static double price_kernel(void *user, size_t device, const node *kernel, bool is_searched) {
+/** Estimates the cost of a kernel of a grouping, of which nobody knows how many there will be. */
+static double estimate_kernel(void *user, size_t device, const node *kernel, bool is_searched) {
   build_state *m = user;
   stop_check(m->d);
-  report_units(m, "schedules", ++m->n_priced, 0);
-  return kernel_prices_price(&m->prices[device], device, kernel, is_searched);
+  report_units(m, "schedules", ++m->n_estimated, 0);
+  return kernel_costs_estimate(&m->costs[device], device, kernel, is_searched);
 }
 
 static void log_kernel(void *user, const char *name, size_t n, int64_t ns) {
@@ -195,7 +195,7 @@ static void compile_for_device(build_state *m, compile_options *o, size_t device
   tn_program **programs = arena_calloc(ir_arena(m->g), kernels.n + 1, sizeof *programs);
   m->present_device = device;
   o->target = p->targets[device];
-  o->found = &m->prices[device].found;
+  o->found = &m->costs[device].found;
   o->n_compiled = &n_compiled;
   if (compile_kernels(o, m->g, kernels.at, kernels.n, programs, m->d) != TN_OK) diag_rethrow(m->d);
   for (size_t i = 0; i < m->kernels.n; i++)
@@ -462,7 +462,7 @@ static void schedule_graph(build_state *m) {
                                 .labels = r->labels,
                                 .n_labels = r->n_labels,
                                 .math = r->math,
-                                .pricing = {price_kernel, m},
+                                .estimates = {estimate_kernel, m},
                                 .target = schedule_target_for(r->target),
                                 .more = more,
                                 .n_more = n_more});
@@ -519,9 +519,9 @@ static void open_devices(build_state *m) {
   executable *p = m->p;
   executable_set_targets(p, m->request, count_devices(m));
   m->program_of = arena_calloc(ir_arena(m->g), p->n_targets, sizeof *m->program_of);
-  m->prices = arena_calloc(ir_arena(m->g), p->n_targets, sizeof *m->prices);
+  m->costs = arena_calloc(ir_arena(m->g), p->n_targets, sizeof *m->costs);
   for (size_t i = 0; i < p->n_targets; i++)
-    kernel_prices_init(&m->prices[i], m->g, &p->targets[i]->target, m->request->math);
+    kernel_costs_init(&m->costs[i], m->g, &p->targets[i]->target, m->request->math);
 }
 
 static void build_body(void *arg) {
@@ -577,7 +577,7 @@ tn_status executable_view(const executable_request *r, const mem *m, diag *d) {
   arena_init(&shell.arena, m, d);
   r->view->arena.diag = d;
   tn_status s = diag_catch(d, view_body, &k);
-  for (size_t i = 0; k.prices && i < shell.n_targets; i++) kernel_prices_free(&k.prices[i]);
+  for (size_t i = 0; k.costs && i < shell.n_targets; i++) kernel_costs_free(&k.costs[i]);
   ir_free(k.g);
   arena_free(&shell.arena);
   r->view->arena.diag = NULL;
@@ -609,7 +609,7 @@ tn_status executable_build(executable **out, const executable_request *r, const 
   if (s == TN_ERR_TIMEOUT)
     diag_prefix(d, "compiling %s, %zu nodes by now", r->name, ir_node_count(k.g));
   if (r->explanation) r->explanation->arena.diag = NULL;
-  for (size_t i = 0; k.prices && i < k.p->n_targets; i++) kernel_prices_free(&k.prices[i]);
+  for (size_t i = 0; k.costs && i < k.p->n_targets; i++) kernel_costs_free(&k.costs[i]);
   ir_free(k.g);
   k.p->arena.diag = NULL;
   if (s != TN_OK)

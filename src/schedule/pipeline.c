@@ -205,13 +205,13 @@ static void choose_stores(const pipeline *p, const fusion_request *fusion, value
   trial t = {.p = *p, .fusion = *fusion, .v = v};
   if (silent.search.policy != FUSION_BY_COST) return;
   fusion_wish_stores(p->g, fusion, v);
-  if (!silent.pricing.price) return;
+  if (!silent.estimates.estimate) return;
   silent.observer = (schedule_observer){0};
   t.p.request = &silent;
   t.fusion.decided = NULL;
   t.stores = arena_alloc(ir_arena(p->g), (v->at.n + 1) * sizeof *t.stores);
   for (size_t i = 0; i < v->at.n; i++) t.stores[i] = v->at.at[i]->memory.stores.n;
-  grouping_choose_stores(p->g, &(grouping_trials){make_trial, &t, &silent.pricing}, v);
+  grouping_choose_stores(p->g, &(grouping_trials){make_trial, &t, &silent.estimates}, v);
 }
 
 /** Schedules a normalised graph, or the body of a loop with `depth` loops around it. */

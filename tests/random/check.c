@@ -16,7 +16,7 @@
 #include "laws/laws.h"
 #include "laws/team_digits.h"
 #include "random.h"
-#include "runtime/kernel_prices.h"
+#include "runtime/kernel_costs.h"
 #include "schedule/schedule.h"
 #include "schedules.h"
 #include "support/interp_kernel.h"
@@ -107,8 +107,8 @@ typedef struct run {
   VEC(capture) captures;
   str lines; /* chosen laws as text */
   rng rng;
-  rng prices;            /* of kernels */
-  kernel_prices *built;  /* those of an executable's build; NULL: random ones, or none */
+  rng costs;             /* of kernels */
+  kernel_costs *built;   /* those of an executable's build; NULL: random ones, or none */
   VEC(interp_var) trips; /* indices of the open loops */
   bool has_loops;
   void **results;  /* programs_body */
@@ -191,18 +191,18 @@ static void check_limits(run *x) {
   }
 }
 
-/** Any price: groupings are legal whatever kernels cost. */
-static double random_price(void *user, size_t device, const node *kernel, bool is_searched) {
+/** Any cost: groupings are legal whatever kernels cost. */
+static double random_cost(void *user, size_t device, const node *kernel, bool is_searched) {
   (void)device;
   run *x = user;
   (void)kernel, (void)is_searched;
-  return (double)rng_below(&x->prices, 1000000);
+  return (double)rng_below(&x->costs, 1000000);
 }
 
-/** Executables group by the prices of their kernels. */
-static kernel_pricing pricing_of(run *x) {
-  if (x->built) return (kernel_pricing){kernel_prices_price, x->built};
-  return (kernel_pricing){x->g->seed % 2 ? random_price : NULL, x};
+/** Executables group by the costs of their kernels. */
+static kernel_estimates pricing_of(run *x) {
+  if (x->built) return (kernel_estimates){kernel_costs_estimate, x->built};
+  return (kernel_estimates){x->g->seed % 2 ? random_cost : NULL, x};
 }
 
 /** Sets the variables of the schedule's ITEMs, which only the kernels' own reads decide in a plan:
@@ -235,7 +235,7 @@ static void make_schedule(run *x) {
                                                  .observer.after = after_schedule,
                                                  .observer.user = &passes,
                                                  .math = x->g->math,
-                                                 .pricing = pricing_of(x),
+                                                 .estimates = pricing_of(x),
                                                  .target.vector = x->lowered->vector_bytes,
                                                  .target.arguments = x->lowered->arguments,
                                                  .target.scratch = x->lowered->scratch,
@@ -848,7 +848,7 @@ static void check_grouping(const graph *g, const target *lowered, const expected
 
 const expected *check_graph(const graph *g, const target *lowered, report *r) {
   run x = {
-      .g = g, .lowered = lowered, .r = r, .d = g->a->diag, .rng = {g->seed}, .prices = {g->seed}};
+      .g = g, .lowered = lowered, .r = r, .d = g->a->diag, .rng = {g->seed}, .costs = {g->seed}};
   size_t places = check_places_by_cost;
   *r = (report){0};
   run_all(&x, check_body);
@@ -879,11 +879,11 @@ static void run_program(run *x, size_t i) {
 
 static void programs_body(void *arg) {
   run *x = arg;
-  kernel_prices prices;
-  kernel_prices_init(&prices, x->k, x->lowered, x->g->math);
-  x->built = &prices;
+  kernel_costs costs;
+  kernel_costs_init(&costs, x->k, x->lowered, x->g->math);
+  x->built = &costs;
   make_schedule(x);
-  kernel_prices_free(&prices);
+  kernel_costs_free(&costs);
   if (failed(x)) return;
   make_memory(x);
   run_steps(x, 0, x->s->steps.n, run_program);

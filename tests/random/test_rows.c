@@ -162,7 +162,7 @@ static void generate_rows(graph *g, uint64_t seed) {
 /* Coverage. */
 
 typedef struct done {
-  size_t priced, random; /* graphs with an online softmax, by fusion policy */
+  size_t estimated, random; /* graphs with an online softmax, by fusion policy */
 } done;
 
 static bool is_scan(const node *n) {
@@ -199,7 +199,7 @@ static void check_body(void *arg) {
   generate_rows(j->g, j->seed);
   graph_prepare(j->g);
   check_graph(j->g, j->target, j->r);
-  j->done->priced += has_scan(j, FUSION_BY_COST);
+  j->done->estimated += has_scan(j, FUSION_BY_COST);
   j->done->random += has_scan(j, FUSION_RANDOM);
 }
 
@@ -237,8 +237,8 @@ int main(void) {
     failures += !check_one(first + i, &t, &d);
   }
   printf("TENON_SEED=%llu, %llu graphs, %zu and %zu of them with scans; %zu failures\n",
-         (unsigned long long)first, (unsigned long long)n, d.priced, d.random, failures);
-  if (n >= USUAL && (d.priced * 6 < n || d.random * 4 < n))
+         (unsigned long long)first, (unsigned long long)n, d.estimated, d.random, failures);
+  if (n >= USUAL && (d.estimated * 6 < n || d.random * 4 < n))
     printf("few of them had a scan\n"), failures++;
   return failures > 0;
 }

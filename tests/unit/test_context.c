@@ -331,7 +331,7 @@ static void each_kernel_is_a_step(void **state) {
   check_ok(c, tn_close(c));
 }
 
-/** Ends with the third kernel that is priced. */
+/** Ends with the third kernel that is estimated. */
 static bool end_scheduling(void *user, const char *what, uint64_t done, uint64_t total) {
   steps *s = user;
   (void)total;

@@ -145,7 +145,7 @@ static void long_rows(void **state) {
 }
 
 enum { ASKED = 4, MANY = 16384, DEPTH = 8 };
-enum { MOST_OF_ATTENTION = 2 }; /* kernels: a processor's prices may store the scores */
+enum { MOST_OF_ATTENTION = 2 }; /* kernels: a processor's costs may store the scores */
 
 /** Computes attention in doubles: query i attends to its first masked[i] keys. */
 static void attend_to_many(float q[ASKED][DEPTH], float k[][DEPTH], float v[][DEPTH],

@@ -238,7 +238,7 @@ static void note_decision(void *user, const schedule_decision *d) {
   require(w->t, !map_has(&w->decided, d->tensor), "a value is decided twice");
   map_set(ir_arena(w->t->g), &w->decided, d->tensor, NULL);
   bool is_cheaper = d->fused > d->written;
-  require(w->t, d->is_written == (d->reason || is_cheaper), "prices do not decide");
+  require(w->t, d->is_written == (d->reason || is_cheaper), "costs do not decide");
   require(w->t, d->reason || isfinite(d->fused), "what is impossible is chosen");
   require(w->t, d->fused <= d->inlined && d->fused <= d->placed, "there was a cheaper way");
   require(w->t, !d->is_hosted || d->is_written, "a host writes nothing");
@@ -547,9 +547,9 @@ static void scratch_is_limited_for_a_kernel(void **state) {
   run_body(three_products, 0, 0);
 }
 
-/* Prices of kernels. */
+/* Costs of kernels. */
 
-static double same_price(void *user, size_t device, const node *kernel, bool is_searched) {
+static double same_cost(void *user, size_t device, const node *kernel, bool is_searched) {
   (void)user, (void)device, (void)kernel, (void)is_searched;
   return 1;
 }
@@ -562,7 +562,7 @@ static bool has_two_reductions(const test *t, const node *kernel) {
 }
 
 /** Kernels of several reductions are dear. */
-static double price_of_reductions(void *user, size_t device, const node *kernel, bool is_searched) {
+static double cost_of_reductions(void *user, size_t device, const node *kernel, bool is_searched) {
   (void)device, (void)is_searched;
   return has_two_reductions(user, kernel) ? 1e9 : 1;
 }
@@ -570,7 +570,7 @@ static double price_of_reductions(void *user, size_t device, const node *kernel,
 enum { PAGE_OF_ROWS = 1100 }; /* columns: rows of f32 that are more than a page apart */
 
 /** Sums that read an array of rows a page apart are dear. */
-static double price_of_pages(void *user, size_t device, const node *kernel, bool is_searched) {
+static double cost_of_pages(void *user, size_t device, const node *kernel, bool is_searched) {
   (void)device, (void)is_searched;
   const test *t = user;
   node_list order = topo_sort(ir_arena(t->g), &kernel, 1, NULL, NULL);
@@ -586,8 +586,8 @@ static double price_of_pages(void *user, size_t device, const node *kernel, bool
 enum { OF_WEIGHTS = 40 }; /* columns of weights */
 
 /** Products with weights are dear if they compute another reduction. */
-static double price_of_computed_operands(void *user, size_t device, const node *kernel,
-                                         bool is_searched) {
+static double cost_of_computed_operands(void *user, size_t device, const node *kernel,
+                                        bool is_searched) {
   (void)device, (void)is_searched;
   const test *t = user;
   node_list order = topo_sort(ir_arena(t->g), &kernel, 1, NULL, NULL);
@@ -601,8 +601,8 @@ static double price_of_computed_operands(void *user, size_t device, const node *
 }
 
 enum {
-  NO_PRICES,
-  SAME_PRICES,
+  NO_COSTS,
+  SAME_COSTS,
   DEAR_PAGES,
   DEAR_OPERANDS,
   DEAR_REDUCTIONS,
@@ -611,27 +611,27 @@ enum {
   BEST_GAINS
 };
 
-/** Prices with the first and with the best schedule, of kernels with one reduction and with two:
+/** Costs with the first and with the best schedule, of kernels with one reduction and with two:
    one kernel in place of two saves a tenth by first schedules but nothing by best ones; by both;
    and by best ones alone. */
 static const double gains[][2][2] = {[FIRST_GAINS] = {{0.45e6, 0.8e6}, {0.35e6, 0.75e6}},
                                      [BOTH_GAIN] = {{0.45e6, 0.8e6}, {0.4e6, 0.5e6}},
                                      [BEST_GAINS] = {{0.45e6, 1e6}, {0.45e6, 0.5e6}}};
 
-static double price_with_gain(void *user, size_t device, const node *kernel, bool is_searched) {
+static double cost_with_gain(void *user, size_t device, const node *kernel, bool is_searched) {
   (void)device;
   const test *t = user;
   return gains[t->seed][is_searched][has_two_reductions(t, kernel)];
 }
 
-static double (*const prices[])(void *, size_t, const node *,
-                                bool) = {[SAME_PRICES] = same_price,
-                                         [DEAR_PAGES] = price_of_pages,
-                                         [DEAR_OPERANDS] = price_of_computed_operands,
-                                         [DEAR_REDUCTIONS] = price_of_reductions,
-                                         [FIRST_GAINS] = price_with_gain,
-                                         [BOTH_GAIN] = price_with_gain,
-                                         [BEST_GAINS] = price_with_gain};
+static double (*const costs[])(void *, size_t, const node *,
+                               bool) = {[SAME_COSTS] = same_cost,
+                                        [DEAR_PAGES] = cost_of_pages,
+                                        [DEAR_OPERANDS] = cost_of_computed_operands,
+                                        [DEAR_REDUCTIONS] = cost_of_reductions,
+                                        [FIRST_GAINS] = cost_with_gain,
+                                        [BOTH_GAIN] = cost_with_gain,
+                                        [BEST_GAINS] = cost_with_gain};
 
 /** Keeps the reason of a decision about a value that kernels read. */
 static void note_reason(void *user, const schedule_decision *d) {
@@ -639,11 +639,11 @@ static void note_reason(void *user, const schedule_decision *d) {
   if (d->readers && d->reason) t->reason = d->reason;
 }
 
-/** The steps of a result, by prices of kernels. */
+/** The steps of a result, by costs of kernels. */
 static void count_steps(test *t, const node *y) {
   schedule_request r = {.roots = &y, .n_roots = 1, .math = MATH_DEFAULT};
   r.target.vector = 64;
-  r.pricing = (kernel_pricing){prices[t->seed], t};
+  r.estimates = (kernel_estimates){costs[t->seed], t};
   r.observer.decided = note_reason;
   r.observer.user = t;
   t->number = (double)make(t, &r)->steps.n;
@@ -667,7 +667,7 @@ static void combined_operand(test *t) {
 /** The sum is stored: not each tile of the second product adds the elements that it reads. */
 static void combined_operands_are_stored(void **state) {
   (void)state;
-  assert_int_equal(run_body(combined_operand, NO_PRICES, 0), 2);
+  assert_int_equal(run_body(combined_operand, NO_COSTS, 0), 2);
 }
 
 /** Distances of rows from their maxima, squared and added. */
@@ -682,13 +682,13 @@ static void two_reductions(test *t) {
   count_steps(t, y);
 }
 
-/** Kernels are merged, and split, where their prices say so. */
-static void stores_follow_prices(void **state) {
+/** Kernels are merged, and split, where their costs say so. */
+static void stores_follow_costs(void **state) {
   (void)state;
-  assert_int_equal(run_body(combined_operand, SAME_PRICES, 0), 1);
+  assert_int_equal(run_body(combined_operand, SAME_COSTS, 0), 1);
   assert_int_equal(run_body(combined_operand, DEAR_REDUCTIONS, 0), 2);
-  assert_int_equal(run_body(two_reductions, NO_PRICES, 0), 1);
-  assert_int_equal(run_body(two_reductions, SAME_PRICES, 0), 1);
+  assert_int_equal(run_body(two_reductions, NO_COSTS, 0), 1);
+  assert_int_equal(run_body(two_reductions, SAME_COSTS, 0), 1);
   assert_int_equal(run_body(two_reductions, DEAR_REDUCTIONS, 0), 2);
 }
 
@@ -716,7 +716,7 @@ static void product_of_long_rows(test *t) {
   count_steps(t, tensor_matmul(g, a, b));
 }
 
-/** The price of the same of a sum that is an output too. */
+/** The cost of the same of a sum that is an output too. */
 static void product_of_an_output(test *t) {
   ir *g = t->g;
   const int64_t long_rows[] = {200, PAGE_OF_ROWS};
@@ -726,20 +726,20 @@ static void product_of_an_output(test *t) {
   const node *roots[] = {sum, tensor_matmul(g, ir_permute(g, sum, (int64_t[]){1, 0}), c)};
   schedule_request r = {.roots = roots, .n_roots = 2, .math = MATH_DEFAULT};
   r.target.vector = 64;
-  r.pricing = (kernel_pricing){prices[t->seed], t};
+  r.estimates = (kernel_estimates){costs[t->seed], t};
   const schedule *s = make(t, &r);
   for (size_t i = 0; i < s->steps.n; i++)
-    t->number += price_of_pages(t, 0, s->steps.at[i].kernel, false);
+    t->number += cost_of_pages(t, 0, s->steps.at[i].kernel, false);
 }
 
-/** An operand that reductions read across pages is copied, with their axis last, where prices say
+/** An operand that reductions read across pages is copied, with their axis last, where costs say
     so; no other is. */
 static void operands_across_pages_are_copied(void **state) {
   (void)state;
-  assert_int_equal(run_body(product_across_pages, SAME_PRICES, 0), 1);
+  assert_int_equal(run_body(product_across_pages, SAME_COSTS, 0), 1);
   assert_int_equal(run_body(product_across_pages, DEAR_PAGES, 0), 2);
   assert_int_equal(run_body(product_within_pages, DEAR_PAGES, 0), 1);
-  assert_true(run_body(product_of_an_output, SAME_PRICES, 0) > 1e9);
+  assert_true(run_body(product_of_an_output, SAME_COSTS, 0) > 1e9);
   assert_int_equal(run_body(product_of_an_output, DEAR_PAGES, 0), 2);
   assert_int_equal(run_body(product_of_long_rows, DEAR_PAGES, 0), 1);
 }
@@ -761,16 +761,16 @@ static void product_of_open_rows(test *t) {
     made of. */
 static void operands_of_open_rows_are_tried_first(void **state) {
   (void)state;
-  assert_int_equal(run_body(product_of_open_rows, SAME_PRICES, 0), 1);
+  assert_int_equal(run_body(product_of_open_rows, SAME_COSTS, 0), 1);
   assert_int_equal(run_body(product_of_open_rows, DEAR_OPERANDS, 0), 2);
 }
 
 /** A decision is explained by what made it. */
 static void decisions_have_their_reasons(void **state) {
   (void)state;
-  assert_string_equal(run_case(combined_operand, NO_PRICES, 0).reason,
+  assert_string_equal(run_case(combined_operand, NO_COSTS, 0).reason,
                       "a contraction or window would compute it again and again");
-  assert_string_equal(run_case(combined_operand, SAME_PRICES, 0).reason,
+  assert_string_equal(run_case(combined_operand, SAME_COSTS, 0).reason,
                       "kernels that compute it themselves take less time");
   assert_string_equal(run_case(two_reductions, DEAR_REDUCTIONS, 0).reason,
                       "kernels that read it from memory take less time");
@@ -888,7 +888,7 @@ static void shared_operands(test *t) {
 /** Elements that several operands share are one kernel's code once. */
 static void shared_operands_count_once(void **state) {
   (void)state;
-  assert_int_equal(run_body(shared_operands, NO_PRICES, 0), 1);
+  assert_int_equal(run_body(shared_operands, NO_COSTS, 0), 1);
 }
 
 /** Rows that are added at indices, times a costly number of each row; to distinct elements, if the
@@ -911,8 +911,8 @@ static void rows_at_indices(test *t) {
     of distinct elements may run in any order. */
 static void updates_are_innermost(void **state) {
   (void)state;
-  assert_int_equal(run_body(rows_at_indices, NO_PRICES, 0), 3); /* with a copy of the array */
-  assert_int_equal(run_body(rows_at_indices, NO_PRICES, 1), 2);
+  assert_int_equal(run_body(rows_at_indices, NO_COSTS, 0), 3); /* with a copy of the array */
+  assert_int_equal(run_body(rows_at_indices, NO_COSTS, 1), 2);
 }
 
 /* Names of steps. */
@@ -1304,7 +1304,7 @@ int main(void) {
       cmocka_unit_test(layers_take_little_memory),
       cmocka_unit_test(scratch_is_limited_for_a_kernel),
       cmocka_unit_test(combined_operands_are_stored),
-      cmocka_unit_test(stores_follow_prices),
+      cmocka_unit_test(stores_follow_costs),
       cmocka_unit_test(operands_across_pages_are_copied),
       cmocka_unit_test(best_schedules_decide),
       cmocka_unit_test(operands_of_open_rows_are_tried_first),

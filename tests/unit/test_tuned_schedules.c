@@ -8,7 +8,7 @@
 #include "compile/kernel_cache.h"
 #include "ir/text/print.h"
 #include "ir/transform/copy_graph.h"
-#include "runtime/kernel_prices.h"
+#include "runtime/kernel_costs.h"
 #include "support/temporary.h"
 #include "support/tuned_kernels.h"
 #include "tensor/context/context.h"
@@ -203,7 +203,7 @@ static void keep(fixture *f, const kernel_record *k, const char *decisions) {
                       &(tuned_record){k->key, TUNED_KEPT, {decisions, 1, 1}, {"-", 1, 2}, false});
 }
 
-/* Prices. */
+/* Costs. */
 
 /** The program of a kernel, with a schedule that was found before, or NULL. */
 static const char *program_text(arena *a, diag *d, const node *kernel, codegen_options o,
@@ -224,17 +224,17 @@ static void compare_programs(void *arg) {
   diag *d = &k->f->diag;
   const target *t = &k->c->target->target;
   const codegen_options o = {.target = *t, .math = (int)k->c->math};
-  kernel_prices prices;
+  kernel_costs costs;
   const kernel_copies kernels = plan_kernels(k->plan, d);
   const node *kernel = kernels.at[0];
-  kernel_prices_init(&prices, kernels.ir, t, o.math);
-  const double first = kernel_prices_price(&prices, 0, kernel, false);
-  assert_null(map_get(&prices.found, kernel));
-  const double best = kernel_prices_price(&prices, 0, kernel, true);
-  const decision_list *found = map_get(&prices.found, kernel);
+  kernel_costs_init(&costs, kernels.ir, t, o.math);
+  const double first = kernel_costs_estimate(&costs, 0, kernel, false);
+  assert_null(map_get(&costs.found, kernel));
+  const double best = kernel_costs_estimate(&costs, 0, kernel, true);
+  const decision_list *found = map_get(&costs.found, kernel);
   assert_true(found && found->n && best <= first);
   assert_string_equal(program_text(a, d, kernel, o, found), program_text(a, d, kernel, o, NULL));
-  kernel_prices_free(&prices);
+  kernel_costs_free(&costs);
   ir_free(kernels.ir);
 }
 
@@ -242,7 +242,7 @@ static void compare_programs(void *arg) {
 
 /** A kernel's code depends on the kernel alone, whether or not grouping has searched its schedule:
     caches do not tell the two apart. */
-static void a_priced_kernel_has_the_same_code(void **state) {
+static void an_estimated_kernel_has_the_same_code(void **state) {
   fixture *f = *state;
   kernel_record k = {.f = f, .c = open_with(f, "off")};
   k.plan = make_plan(f, k.c);
@@ -815,7 +815,7 @@ static void a_tuned_kernel_is_imported(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(a_priced_kernel_has_the_same_code, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(an_estimated_kernel_has_the_same_code, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_stored_schedule_is_used, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_usual_schedule_may_be_stored, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_tuned_kernel_is_imported, set_up, tear_down),

@@ -1,7 +1,7 @@
 /* Searches the schedule of a kernel: tries the alternatives of the decisions that its steps report,
    and keeps what the cost model of whole kernels prefers (coordinate descent). An alternative is
-   priced by running all later steps with it, so that its effect on packing, on padded tiles and on
-   the order of loops counts, and those of lanes and of blocks with the best tiles for them. The
+   estimated by running all later steps with it, so that its effect on packing, on padded tiles and
+   on the order of loops counts, and those of lanes and of blocks with the best tiles for them. The
    search works on a copy of the kernel, of which nothing remains but the decisions; at most
    MOST_ATTEMPTS are tried, so a kernel of many nests is not searched whole.
  */

@@ -150,11 +150,11 @@ typedef struct schedule_observer {
 } schedule_observer;
 
 /** The modelled time of a scheduled kernel. */
-typedef struct kernel_pricing {
-  /** ns; with the best schedule that is found, or the first one. NULL: kernels have no prices. */
-  double (*price)(void *user, size_t device, const node *kernel, bool is_searched);
+typedef struct kernel_estimates {
+  /** ns; with the best schedule that is found, or the first one. NULL: kernels have no costs. */
+  double (*estimate)(void *user, size_t device, const node *kernel, bool is_searched);
   void *user;
-} kernel_pricing;
+} kernel_estimates;
 
 /** Limits and hardware of the target. */
 typedef struct schedule_target {
@@ -185,7 +185,7 @@ typedef struct schedule_request {
   int math; /* math_mode */
   schedule_target target;
   fusion_choice search;
-  kernel_pricing pricing; /* of groupings */
+  kernel_estimates estimates; /* of groupings */
   schedule_observer observer;
   const schedule_target *more; /* of devices 1 …: `target` is that of device 0, and of others */
   size_t n_more;

@@ -13,7 +13,7 @@
        many elements of another contraction's result, as those of Winograd's algorithm are;
      - the result of a scan that a contraction reads.
 
-   Where kernels have prices, this is the start from which stores are chosen (grouping). */
+   Where kernels have costs, this is the start from which stores are chosen (grouping). */
 #include "schedule/fuse/search_state.h"
 
 #include "ir/core/affine.h"

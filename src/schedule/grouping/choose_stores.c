@@ -1,9 +1,9 @@
-/* Implements the choice of stores by the price of whole kernels, a local search that starts from
+/* Implements the choice of stores by the cost of whole kernels, a local search that starts from
    the grouping of the fusion search with its forced stores. A candidate is a value: one that is
    stored by choice may be computed in its readers, and one that a kernel computes beside a
    reduction, a scan or updates may be stored. Each round turns over candidates no two of which
    concern one kernel, builds all kernels, and compares those that changed, joined where they
-   compute the same values: one trial prices many candidates apart. What gains is kept if all
+   compute the same values: one trial estimates many candidates apart. What gains is kept if all
    kernels together gain. */
 #include "schedule/grouping/choose_stores.h"
 
@@ -37,25 +37,25 @@ typedef struct chooser {
   value_list *readers; /* of each value, by position */
   numbers order;       /* positions of values, in the order in which they are tried */
   bool *tried;         /* of each value */
-  map prices[2];  /* kernel → device → its price: with the first schedule, with the best one */
+  map costs[2];   /* kernel → device → its cost: with the first schedule, with the best one */
   size_t most;    /* kernels that may be searched */
   int idle;       /* rounds since one of which something was kept */
   size_t grouped; /* values in the groupings made so far */
   grouping_state base;
 } chooser;
 
-static double price_of(chooser *c, const schedule_step *step, bool is_searched) {
-  const kernel_pricing *p = c->t->pricing;
-  map *prices = map_get(&c->prices[is_searched], step->kernel);
-  if (!prices)
-    map_set(c->a, &c->prices[is_searched], step->kernel,
-            prices = arena_calloc(c->a, 1, sizeof *prices));
+static double cost_of(chooser *c, const schedule_step *step, bool is_searched) {
+  const kernel_estimates *p = c->t->estimates;
+  map *costs = map_get(&c->costs[is_searched], step->kernel);
+  if (!costs)
+    map_set(c->a, &c->costs[is_searched], step->kernel,
+            costs = arena_calloc(c->a, 1, sizeof *costs));
   const void *device = (const void *)(uintptr_t)(step->device + 1);
-  double *known = map_get(prices, device);
+  double *known = map_get(costs, device);
   if (known) return *known;
   known = arena_alloc(c->a, sizeof *known);
-  *known = p->price(p->user, step->device, step->kernel, is_searched) + MACHINE_KERNEL_CALL_NS;
-  map_set(c->a, prices, device, known);
+  *known = p->estimate(p->user, step->device, step->kernel, is_searched) + MACHINE_KERNEL_CALL_NS;
+  map_set(c->a, costs, device, known);
   return *known;
 }
 
@@ -176,7 +176,7 @@ typedef struct comparison {
   size_t n_before, n; /* steps: those of `before` are followed by those of `after` */
   size_t *parent;     /* of each step, in a forest of those that changed; SIZE_MAX: it did not */
   double *was, *now;  /* of each root: ns of its steps before and after */
-  bool *is_priced;    /* of each root: its prices are final */
+  bool *is_estimated; /* of each root: its costs are final */
 } comparison;
 
 static size_t root_of(const comparison *x, size_t i) {
@@ -221,16 +221,15 @@ static void join_steps(chooser *c, const comparison *x) {
     }
 }
 
-/** Adds the prices of the steps from `first` to before `end` that changed to those of their roots,
+/** Adds the costs of the steps from `first` to before `end` that changed to those of their roots,
     which begin as 0. */
-static void add_prices(chooser *c, const comparison *x, size_t first, size_t end,
-                       bool is_searched) {
+static void add_costs(chooser *c, const comparison *x, size_t first, size_t end, bool is_searched) {
   double *to = first < x->n_before ? x->was : x->now;
   for (size_t i = 0; i < x->n; i++)
-    if (!x->is_priced[i]) to[i] = 0;
+    if (!x->is_estimated[i]) to[i] = 0;
   for (size_t i = first; i < end; i++)
-    if (x->parent[i] != SIZE_MAX && !x->is_priced[root_of(x, i)])
-      to[root_of(x, i)] += price_of(c, step_at(x, i), is_searched);
+    if (x->parent[i] != SIZE_MAX && !x->is_estimated[root_of(x, i)])
+      to[root_of(x, i)] += cost_of(c, step_at(x, i), is_searched);
 }
 
 static bool is_gain(double was, double now) { return now < (1 - MACHINE_GROUPING_GAIN) * was; }
@@ -239,7 +238,7 @@ static bool is_gain(double was, double now) { return now < (1 - MACHINE_GROUPING
     quota of searches is spent. */
 static bool is_decided(const chooser *c, double was, double now) {
   bool is_clear = now < (1 - MACHINE_CLEAR_GROUPING_GAIN) * was;
-  return !is_gain(was, now) || is_clear || c->prices[true].n >= c->most;
+  return !is_gain(was, now) || is_clear || c->costs[true].n >= c->most;
 }
 
 /** Compares two groupings. The best schedules are searched only where first ones leave it open:
@@ -250,16 +249,17 @@ static comparison compare(chooser *c, const grouping_state *before, const groupi
   x.parent = arena_alloc(c->a, (x.n + 1) * sizeof *x.parent);
   x.was = arena_calloc(c->a, x.n + 1, sizeof *x.was);
   x.now = arena_calloc(c->a, x.n + 1, sizeof *x.now);
-  x.is_priced = arena_calloc(c->a, x.n + 1, sizeof *x.is_priced);
+  x.is_estimated = arena_calloc(c->a, x.n + 1, sizeof *x.is_estimated);
   for (size_t i = 0; i < x.n; i++) x.parent[i] = step_at(&x, i)->kernel ? i : SIZE_MAX;
   drop_equal_steps(c, &x);
   join_steps(c, &x);
-  add_prices(c, &x, 0, x.n_before, false);
-  add_prices(c, &x, x.n_before, x.n, false);
-  for (size_t i = 0; i < x.n; i++) x.is_priced[i] = is_decided(c, x.was[i], x.now[i]);
-  add_prices(c, &x, 0, x.n_before, true);
-  for (size_t i = 0; i < x.n; i++) x.is_priced[i] = x.is_priced[i] || is_gain(x.was[i], x.now[i]);
-  add_prices(c, &x, x.n_before, x.n, true);
+  add_costs(c, &x, 0, x.n_before, false);
+  add_costs(c, &x, x.n_before, x.n, false);
+  for (size_t i = 0; i < x.n; i++) x.is_estimated[i] = is_decided(c, x.was[i], x.now[i]);
+  add_costs(c, &x, 0, x.n_before, true);
+  for (size_t i = 0; i < x.n; i++)
+    x.is_estimated[i] = x.is_estimated[i] || is_gain(x.was[i], x.now[i]);
+  add_costs(c, &x, x.n_before, x.n, true);
   return x;
 }
 

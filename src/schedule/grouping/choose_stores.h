@@ -5,13 +5,13 @@
 #include "schedule/core/schedule_types.h"
 #include "schedule/values/value.h"
 
-/** Makes the kernels of groupings, and prices them. */
+/** Makes the kernels of groupings, and estimates their costs. */
 typedef struct grouping_trials {
   /** The schedule that follows from the values' wishes, with canonical kernels, and the values'
       placements. */
   schedule *(*make)(void *user);
   void *user;
-  const kernel_pricing *pricing;
+  const kernel_estimates *estimates;
 } grouping_trials;
 
 /** Sets the wishes of values to those of the cheapest grouping that is found. They begin as those

@@ -1,6 +1,6 @@
 /* Implements constant folding at load time: finds the last values on each path to the roots that
    are computed from constants alone, and either are no larger than the constants that they read, or
-   are read at a lower price than they are computed at in each run and fit in a budget; and replaces
+   are read at a lower cost than they are computed at in each run and fit in a budget; and replaces
    each by a new constant. Weight prepacking follows (weight_layout.c). */
 #include "schedule/values/constant_folding.h"
 

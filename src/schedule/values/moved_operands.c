@@ -3,7 +3,7 @@
    a row apart: a reduction reads another page at each step, which neither prefetching nor the TLB
    keeps up with. A movement is no value as a rule, since index arithmetic replaces it; here it
    becomes one, so that its copy is a choice like others: the axis that the copy has last follows
-   from the layouts, and the prices of kernels decide whether it is made. */
+   from the layouts, and the costs of kernels decide whether it is made. */
 #include "schedule/values/moved_operands.h"
 
 #include "ir/core/affine.h"

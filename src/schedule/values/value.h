@@ -80,8 +80,8 @@ typedef enum store_wish {
   WISH_NONE,   /* where the fusion search's estimates say */
   WISH_KEPT,   /* operands of tiles of warps: in memory, whatever kernels cost (forced_stores.c) */
   WISH_FORCED, /* in memory, as estimates do not see the cost of its repetition: forced_stores.c */
-  WISH_STORED, /* in memory, by the price of kernels: grouping/choose_stores.c */
-  WISH_INLINED /* computed in its readers, if that is legal, by the price of kernels */
+  WISH_STORED, /* in memory, by the cost of kernels: grouping/choose_stores.c */
+  WISH_INLINED /* computed in its readers, if that is legal, by the cost of kernels */
 } store_wish;
 
 /** Reasons to write a value to memory, apart from its cost. */
