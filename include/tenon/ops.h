@@ -300,11 +300,10 @@ TN_API tn_tensor *tn_unsqueeze(tn_tensor *x, tn_axes axes);
 
 /** Takes the elements start, start + step, … before `stop` along an axis, by Python's rules:
     negative bounds count from the end, bounds outside are clamped, a negative step goes down. As
-    `stop`, TN_END is the end in the direction of the step. `start` and `stop` may be variables;
-    `step` is a number other than 0. Where the axis or a bound varies, TN_ERR_SHAPE unless each
-    bound has one sign, and is inside the axis for all sizes or outside for all. Numbers from 2^44
-    on (see tn_dim) are bounds if they are 2^k or 2^k - 1, of either sign, as INT64_MAX and
-    INT64_MIN are. */
+    `stop`, TN_END is the end in the direction of the step. `start` and `stop` may be variables and
+    computed sizes, of any sign: the rules hold for the values that they and the axis have in each
+    run. `step` is a number other than 0. Numbers from 2^44 on (see tn_dim) are bounds if they are
+    2^k or 2^k - 1, of either sign, as INT64_MAX and INT64_MIN are. */
 TN_API tn_tensor *tn_slice(tn_tensor *x, int axis, tn_dim start, tn_dim stop, tn_dim step);
 #define TN_END INT64_MAX
 
@@ -333,9 +332,9 @@ TN_API tn_tensor *tn_concat(tn_tensor *const x[], size_t n, int axis);
 TN_API tn_tensor *tn_stack(tn_tensor *const x[], size_t n, int axis);
 
 /** Splits an axis into `n` parts of the given sizes, which add up to it; `sizes` NULL: equal parts.
-    Every out[i] is set, to an invalid tensor on failure: TN_ERR_SHAPE unless the sizes provably add
-    up to the axis, or a run computes one of them, and checks the sum. As torch.split and
-    numpy.split. */
+    Every out[i] is set, to an invalid tensor on failure: TN_ERR_SHAPE unless the sizes are provably
+    at least 0 and add up to the axis, or a run computes one of them or the axis, and checks both.
+    As torch.split and numpy.split. */
 TN_API void tn_split(tn_tensor *x, int axis, const tn_dim sizes[], tn_tensor *out[], size_t n);
 
 /** Repeats the whole of x repeats[i] times along axis i; the shorter of x's shape and `repeats` is

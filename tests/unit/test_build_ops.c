@@ -92,6 +92,9 @@ CASE(permute, build_permute(b, X, AXES(1, 0, 2)))
 CASE(slice_all, build_slice(b, X, 1, IX(-1), NULL, -1))
 CASE(slice_step, build_slice(b, X, 1, IX(1), n, 2))
 CASE(slice_end, build_slice(b, X, 1, IX(-2), IX(-1), 1))
+CASE(slice_outside, build_slice(b, X, 1, IX(-5), IX(5), 1))
+CASE(slice_any_sign, build_slice(b, X, 1, ix_add_const(b->ir, n, -4), IX(-6), -1))
+CASE(slice_inside, build_slice_inside(b, X, 1, IX(-5), NULL, -1))
 CASE(pad_edge, build_pad(b, X, &(sizes){3, {IX(0), IX(2), IX(0)}}, &(sizes){3, {IX(0), n, IX(1)}},
                          TN_PAD_CONSTANT, build_num(b, -1)))
 CASE(edge, build_pad(b, X, &(sizes){3, {IX(0), n, IX(0)}}, &(sizes){3, {IX(0), IX(1), IX(0)}},
@@ -170,6 +173,9 @@ static const trial trials[] = {
     TRIAL(slice_all),
     TRIAL(slice_step),
     TRIAL(slice_end),
+    TRIAL(slice_outside),
+    TRIAL(slice_any_sign),
+    TRIAL(slice_inside),
     TRIAL(pad_edge),
     TRIAL(edge),
     TRIAL(reflect),
@@ -276,7 +282,6 @@ static void variable_is_number(void **state) {
 
 /* Refused: properties that do not hold for every value. */
 
-CASE(slice_outside, build_slice(b, X, 1, IX(0), IX(5), 1))
 CASE(reflect_outside,
      build_pad(b, X, &(sizes){3, {IX(0), IX(3), IX(0)}}, &(sizes){3, {IX(0), IX(0), IX(0)}},
                TN_PAD_REFLECT, build_num(b, 0)))
@@ -293,8 +298,8 @@ CASE(parts_left,
      build_group_norm(b, INPUT(b, 0, n, 2, 0, 3), value_of(NULL), value_of(NULL), 2, 1e-5))
 
 static const trial refused[] = {
-    TRIAL(slice_outside),  TRIAL(reflect_outside), TRIAL(not_divided), TRIAL(not_equal),
-    TRIAL(window_outside), TRIAL(kernel_varies),   TRIAL(parts_left),
+    TRIAL(reflect_outside), TRIAL(not_divided),   TRIAL(not_equal),
+    TRIAL(window_outside),  TRIAL(kernel_varies), TRIAL(parts_left),
 };
 
 static void unknown_is_refused(void **state) {

@@ -572,6 +572,19 @@ static void proved(void *arg) {
   const node *rest = range_make(g, ix_sub(g, n, s), KIND_LOOP);
   assert_true(ix_prove_lt(g, ix_add(g, s, rest), n));
   assert_true(ix_prove_lt(g, ix_min(g, ix_scale(g, n, 9), ix_add(g, s, rest)), n));
+  /* both sides of a minimum bound it from below, and both of a maximum from above */
+  const node *q = index_var(g, "q", 0, 40), *three = ix_const(g, 3), *zero = ix_const(g, 0);
+  const node *tail = ix_sub(g, q, ix_min(g, q, three)), *less = ix_add_const(g, q, -1);
+  assert_true(tail->lo < 0 && ix_prove_nonnegative(g, tail));
+  assert_true(ix_prove_nonnegative(g, ix_min(g, tail, three)));
+  assert_false(ix_prove_nonnegative(g, ix_min(g, less, three)));
+  assert_true(ix_prove_le(g, ix_max(g, less, zero), q));
+  assert_false(ix_prove_le(g, ix_max(g, less, three), q));
+  /* an ITEM is at most what its run lets pass */
+  const node *item = ir_item(g, ir_const_int(g, DT_I64, 7), NULL, 0, q);
+  assert_true(ix_prove_le(g, item, q) && ix_prove_nonnegative(g, ix_sub(g, q, item)));
+  assert_true(ix_prove_le(g, ix_mul(g, item, m), ix_mul(g, q, m)));
+  assert_false(ix_prove_lt(g, item, q) || ix_prove_le(g, q, item));
   /* n div k ≤ n */
   const node *half = ix_floordiv(g, n, ix_const(g, 2)), *third = ix_floordiv(g, n, ix_const(g, 3));
   assert_true(ix_prove_le(g, half, n));

@@ -84,6 +84,116 @@ static void several_sizes_are_computed(void **state) {
   }
 }
 
+/** Takes a slice by Python's rules; returns the number of elements. */
+static size_t take_slice(int64_t size, const float *x, int64_t start, int64_t stop, int64_t step,
+                         float *y) {
+  int64_t first = step < 0 ? -1 : 0, end = step < 0 ? size - 1 : size;
+  if (start < 0) start += size;
+  start = start < first ? first : start > end ? end : start;
+  if (stop < 0) stop += size;
+  stop = stop < first ? first : stop > end ? end : stop;
+  size_t n = 0;
+  for (int64_t i = start; step > 0 ? i < stop : i > stop; i += step) y[n++] = x[i];
+  return n;
+}
+
+/** Bounds of slices are clamped where the axis varies or is computed, and where they do. */
+static void slices_are_clamped(void **state) {
+  tn_context *c = *state;
+  enum { BOUNDS = 6, SLICES = 2 * BOUNDS * BOUNDS };
+  tn_dim n = tn_dim_var(c, "n", 0, N);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n), TN_F32), *out[2 * SLICES];
+  tn_tensor *above = tn_masked_select(x, tn_gt(x, tn_num(c, 0)));
+  tn_dim k = tn_dim_item(count_positive(c, x), 0, n), bounds[BOUNDS] = {-3, 1, 4};
+  bounds[3] = k;
+  bounds[4] = tn_dim_sub(c, n, 4);
+  bounds[5] = tn_dim_item(tn_sub(count_positive(c, x), tn_int(c, 3)), -3, N);
+  for (size_t i = 0; i < SLICES; i++) {
+    tn_dim start = bounds[i / 2 % BOUNDS], stop = bounds[i / 2 / BOUNDS], step = i % 2 ? 1 : -2;
+    out[2 * i] = tn_slice(x, 0, start, stop, step);
+    out[2 * i + 1] = tn_slice(above, 0, start, stop, step);
+  }
+  tn_binding *b = bind_compiled(c, out, 2 * SLICES, NULL);
+  for (int64_t size = 0; size <= 8; size++) {
+    float in[N], kept[N], expected[N];
+    int64_t positive = 0;
+    for (int64_t i = 0; i < size; i++) {
+      in[i] = (i + size) % 3 ? (float)(i + 1) : -(float)(i + 1);
+      if (in[i] > 0) kept[positive++] = in[i];
+    }
+    int64_t number[BOUNDS] = {-3, 1, 4, positive, size - 4, positive - 3};
+    give_x(b, (size_t)size, in);
+    check_bound(b, tn_binding_run(b));
+    for (size_t i = 0; i < 2 * SLICES; i++) {
+      int64_t start = number[i / 4 % BOUNDS], stop = number[i / 4 / BOUNDS];
+      size_t found = take_slice(i % 2 ? positive : size, i % 2 ? kept : in, start, stop,
+                                i / 2 % 2 ? 1 : -2, expected);
+      char name[8];
+      snprintf(name, sizeof name, "%zu", i);
+      assert_int_equal(tn_binding_type(b, name).shape.size[0], found);
+      check_output_floats(b, name, found, expected);
+    }
+  }
+}
+
+/** Slices of slices, to the end too: what is left of an axis is no less than 0. */
+static void slices_are_sliced(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32);
+  tn_tensor *above = tn_masked_select(x, tn_gt(x, tn_num(c, 0)));
+  tn_tensor *rest = tn_slice(above, 0, 1, TN_END, 1);
+  tn_tensor *out[] = {tn_slice(rest, 0, 2, 5, 1), tn_slice(rest, 0, -2, TN_END, 1),
+                      tn_concat((tn_tensor *[]){rest, tn_slice(above, 0, 0, 1, 1)}, 2, 0)};
+  assert_true(tn_type_of(out[2]).shape.size[0] == tn_type_of(above).shape.size[0]);
+  tn_binding *b = bind_compiled(c, out, 3, NULL);
+  for (int64_t positive = 0; positive <= 8; positive++) {
+    float in[N], expected[N];
+    for (int64_t i = 0; i < N; i++) in[i] = i < positive ? (float)(i + 1) : -1;
+    give_x(b, N, in);
+    check_bound(b, tn_binding_run(b));
+    int64_t left = positive ? positive - 1 : 0;
+    check_output_floats(b, "0", take_slice(left, in + 1, 2, 5, 1, expected), expected);
+    check_output_floats(b, "1", take_slice(left, in + 1, -2, N, 1, expected), expected);
+    for (int64_t i = 0; i < positive; i++) expected[i] = in[(i + 1) % positive];
+    check_output_floats(b, "2", (size_t)positive, expected);
+  }
+}
+
+/** Parts of an axis that provably fit, and parts that the run checks. */
+static void axes_are_split(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 0, N);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n), TN_F32), *out[6];
+  tn_tensor *above = tn_masked_select(x, tn_gt(x, tn_num(c, 0)));
+  tn_dim k = tn_dim_item(count_positive(c, x), 0, n), m = tn_type_of(above).shape.size[0];
+  tn_dim half = tn_dim_div(c, m, 2);
+  tn_split(x, 0, (tn_dim[]){k, tn_dim_sub(c, n, k)}, out, 2);
+  tn_split(above, 0, (tn_dim[]){half, tn_dim_sub(c, m, half)}, out + 2, 2);
+  tn_split(above, 0, (tn_dim[]){2, tn_dim_sub(c, m, 2)}, out + 4, 2);
+  tn_binding *b = bind_compiled(c, out, 4, NULL), *checked = bind_compiled(c, out + 4, 1, NULL);
+  for (int64_t size = 0; size <= 8; size++) {
+    float in[N], kept[N];
+    int64_t positive = 0;
+    for (int64_t i = 0; i < size; i++) {
+      in[i] = (i + size) % 3 ? (float)(i + 1) : -(float)(i + 1);
+      if (in[i] > 0) kept[positive++] = in[i];
+    }
+    give_x(b, (size_t)size, in);
+    check_bound(b, tn_binding_run(b));
+    check_output_floats(b, "0", (size_t)positive, in);
+    check_output_floats(b, "1", (size_t)(size - positive), in + positive);
+    check_output_floats(b, "2", (size_t)(positive / 2), kept);
+    check_output_floats(b, "3", (size_t)(positive - positive / 2), kept + positive / 2);
+    give_x(checked, (size_t)size, in);
+    assert_int_equal(tn_binding_run(checked), positive < 2 ? TN_ERR_SHAPE : TN_OK);
+    if (positive >= 2) check_output_floats(checked, "0", 2, kept);
+  }
+  tn_split(above, 0, (tn_dim[]){m, -1}, out, 2);
+  assert_int_equal(tn_type_of(out[1]).dtype, TN_UNDEFINED);
+  assert_int_equal(tn_realize(c, &out[1], 1), TN_ERR_SHAPE);
+  check_text(tn_message(c), "part 1, of size -1");
+}
+
 /** A value outside of its bounds fails the run: states keep their contents, and the next is right.
  */
 static void bounds_are_checked(void **state) {
@@ -745,6 +855,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       WITH(sizes_follow_from_elements),
       WITH(several_sizes_are_computed),
+      WITH(slices_are_clamped),
+      WITH(slices_are_sliced),
+      WITH(axes_are_split),
       WITH(bounds_are_checked),
       WITH(sizes_are_realised),
       WITH(what_is_no_size_is_refused),

@@ -203,6 +203,11 @@ const node *ix_max(ir *g, const node *a, const node *b) {
   return make_sorted_pair(g, OP_MAX, a, b);
 }
 
+const node *ix_clamp_const(ir *g, const node *a, int64_t far) {
+  if (!node_is_const(a) || (a->lo >= -far && a->hi <= far)) return a;
+  return ix_const(g, a->lo < 0 ? -far : far);
+}
+
 /* Canonical comparisons: of b − a, negative terms go to the left and positive ones, with the
    constant, to the right. Comparisons whose difference does not fit in 64 bits stay as they are. */
 

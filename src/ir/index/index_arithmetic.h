@@ -18,6 +18,8 @@ const node *ix_floordiv(ir *g, const node *a, const node *b);
 const node *ix_mod(ir *g, const node *a, const node *b);
 const node *ix_min(ir *g, const node *a, const node *b);
 const node *ix_max(ir *g, const node *a, const node *b);
+/** A constant, clamped to −far … far; other nodes as they are. */
+const node *ix_clamp_const(ir *g, const node *a, int64_t far);
 /** a < b and a ≤ b as booleans, constant where a proof decides. */
 const node *ix_lt(ir *g, const node *a, const node *b);
 const node *ix_le(ir *g, const node *a, const node *b);

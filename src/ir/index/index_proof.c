@@ -10,40 +10,55 @@
 enum { PROOF_STEPS = 48 };
 
 /* Proof of f ≥ 0 by replacement: while the bounds of f do not decide, one term that pulls f down is
-   replaced by a lower bound of it. Inner ranges are replaced first, because extents of inner ranges
-   may contain outer ranges and never the other way round; so one order suffices, and only a minimum
-   or a maximum branches. */
+   replaced by a lower bound of it, or a minimum or maximum by its sides. Inner ranges are replaced
+   first, because extents of inner ranges may contain outer ranges and never the other way round; so
+   one order suffices, and only a minimum or a maximum branches: where it pulls f down, f ≥ 0 with
+   either side is enough, else f ≥ 0 with both is needed. */
 
 typedef struct proof {
   ir *g;
   int steps_left; /* replacements */
 } proof;
 
-/** The innermost range among the factors of a product; NULL if there is none or a factor may be
-    negative. */
-static const node *innermost_range_factor(const node *atom) {
-  const node *all[AFFINE_MAX_FACTORS], *range = NULL;
+/** The node that, less `*below`, an atom does not exceed: a range its extent − 1, a remainder its
+    divisor − 1, an ITEM the index that its run checks. NULL: none. */
+static const node *upper_bound(const node *atom, int64_t *below) {
+  const node *most = atom->op == OP_RANGE  ? atom->src[0]
+                     : atom->op == OP_ITEM ? atom->src[atom->n_src - 1]
+                     : atom->op == OP_MOD  ? atom->src[1]
+                                           : NULL;
+  *below = atom->op != OP_ITEM;
+  return atom->op == OP_MOD && most->lo <= 0 ? NULL : most;
+}
+
+/** The youngest factor of a product that has an upper bound; NULL if there is none or a factor may
+    be negative. */
+static const node *bounded_factor(const node *atom) {
+  const node *all[AFFINE_MAX_FACTORS], *youngest = NULL;
   size_t n = 0;
+  int64_t below;
   if (!affine_factors(atom, all, &n)) return NULL;
   for (size_t i = 0; i < n; i++) {
     if (all[i]->lo < 0) return NULL;
-    if (all[i]->op == OP_RANGE && (!range || all[i]->id > range->id)) range = all[i];
+    bool is_younger = !youngest || all[i]->id > youngest->id;
+    if (is_younger && upper_bound(all[i], &below)) youngest = all[i];
   }
-  return range;
+  return youngest;
 }
 
-/** The node that disappears when the term c·atom is replaced by a lower bound: the atom, or a
-    factor of it. NULL: no lower bound is known. */
+/** The node that disappears when the term c·atom is replaced by a lower bound or by its sides: the
+    atom, or a factor of it. NULL: no lower bound is known. */
 static const node *replaceable_node(const node *atom, int64_t c) {
-  if (atom->op == OP_MAX) return c > 0 ? atom : NULL;
+  const node *bound;
+  int64_t below;
+  if (atom->op == OP_MIN || atom->op == OP_MAX) return atom;
   if (c > 0) return NULL;
   switch (atom->op) {
-  case OP_MIN: return atom;
-  case OP_MUL: return innermost_range_factor(atom);
-  case OP_RANGE: return atom->src[0]->op != OP_CONST ? atom : NULL;
-  case OP_MOD: return atom->src[1]->lo > 0 && atom->src[1]->op != OP_CONST ? atom : NULL;
+  case OP_MUL: return bounded_factor(atom);
   case OP_FLOORDIV: return atom->src[1]->op == OP_CONST && atom->src[1]->lo > 0 ? atom : NULL;
-  default: return NULL;
+  default: /* an interval has bounds that are constants */
+    bound = upper_bound(atom, &below);
+    return bound && bound->op != OP_CONST ? atom : NULL;
   }
 }
 
@@ -60,18 +75,20 @@ static bool choose_term(const affine_form *f, size_t *term) {
   return youngest != NULL;
 }
 
-/** Adds the lower bound of c·r·y, c < 0, for a range r and a product y ≥ 0 of other factors:
-    c·r·y ≥ c·(extent − 1)·y. */
+/** Adds the lower bound of c·x·y, c < 0, for a factor x that has an upper bound and a product y ≥ 0
+    of other factors: c·x·y ≥ c·(bound − below)·y. */
 static void lower_product(proof *p, affine_form *f, const node *atom, int64_t c) {
-  const node *range = innermost_range_factor(atom), *rest[AFFINE_MAX_FACTORS];
+  const node *factor = bounded_factor(atom), *rest[AFFINE_MAX_FACTORS];
   size_t n = 0, i = 0;
+  int64_t below;
+  const node *bound = upper_bound(factor, &below);
   affine_factors(atom, rest, &n);
-  while (rest[i] != range) i++;
+  while (rest[i] != factor) i++;
   rest[i] = rest[--n];
   affine_form most;
   const node *y = affine_product(p->g, rest, n);
-  affine_multiply(p->g, &most, range->src[0], y);
-  affine_add_scaled(&most, y, -1);
+  affine_multiply(p->g, &most, bound, y);
+  affine_add_scaled(&most, y, -below);
   if (most.failure) f->failure = most.failure;
   f->offset = affine_add_exact(f, f->offset, affine_mul_exact(f, most.offset, c));
   for (i = 0; i < most.n; i++)
@@ -105,17 +122,18 @@ static void lower_quotient(affine_form *f, const node *atom, int64_t c) {
 
 /** Replaces a term by its lower bound; a minimum or maximum by its source `side`. */
 static void replace_term(proof *p, affine_form *f, size_t term, size_t side) {
-  const node *atom = f->atom[term];
-  int64_t c = f->factor[term];
+  const node *atom = f->atom[term], *bound;
+  int64_t c = f->factor[term], below;
   affine_add_term(f, atom, affine_mul_exact(f, c, -1));
   switch (atom->op) {
   case OP_MIN:
   case OP_MAX: affine_add_scaled(f, atom->src[side], c); return;
   case OP_MUL: lower_product(p, f, atom, c); return;
   case OP_FLOORDIV: lower_quotient(f, atom, c); return;
-  default: /* range ≤ extent − 1, remainder ≤ divisor − 1 */
-    affine_add_scaled(f, atom->src[atom->op == OP_MOD], c);
-    f->offset = affine_add_exact(f, f->offset, affine_mul_exact(f, c, -1));
+  default:
+    bound = upper_bound(atom, &below);
+    affine_add_scaled(f, bound, c);
+    f->offset = affine_add_exact(f, f->offset, affine_mul_exact(f, c, -below));
     return;
   }
 }
@@ -129,10 +147,12 @@ static bool prove_form_nonnegative(proof *p, affine_form *f) {
     if (bounds.lo >= 0) return true;
     if (bounds.hi < 0 || !p->steps_left || !choose_term(f, &term)) return false;
     p->steps_left--;
-    if (f->atom[term]->op == OP_MIN || f->atom[term]->op == OP_MAX) {
+    op o = (op)f->atom[term]->op;
+    if (o == OP_MIN || o == OP_MAX) {
+      bool either_is_enough = (o == OP_MIN) == (f->factor[term] < 0);
       affine_form first = *f;
       replace_term(p, &first, term, 0);
-      if (prove_form_nonnegative(p, &first)) return true;
+      if (prove_form_nonnegative(p, &first) == either_is_enough) return either_is_enough;
     }
     replace_term(p, f, term, 1);
   }

@@ -185,39 +185,40 @@ value build_flip(builder *b, value x, tn_axes axes) {
   return value_of(n);
 }
 
-/** A bound as in Python, between `least` and `most`: clamped where it is outside for all sizes,
-    else provably inside. A negative bound counts from the end; one that may be of either sign does
-    not. */
-static const node *slice_position(builder *b, const char *name, const node *bound, const node *size,
-                                  const node *least, const node *most) {
-  const node *original = bound;
-  if (bound->hi < 0) bound = ix_add(b->ir, bound, size);
-  if (ix_prove_le(b->ir, bound, least)) return least;
-  if (ix_prove_le(b->ir, most, bound)) return most;
-  if (!ix_prove_le(b->ir, least, bound) || !ix_prove_le(b->ir, bound, most))
-    diag_raise(
-        b->diag, TN_ERR_SHAPE,
-        "%s %s can be outside of an axis of size %s; bound the variables so that it is inside "
-        "for all of their values",
-        name, size_text(b, original), size_text(b, size));
-  return bound;
+/** A bound of a slice: a negative one counts from the end of the axis; then clamped between `least`
+    and `most`. */
+static const node *slice_position(ir *g, const node *bound, const node *size, const node *least,
+                                  const node *most) {
+  const int64_t far = INT64_C(1) << 60; /* beyond any axis, and sums with sizes do not overflow */
+  const node *zero = ix_const(g, 0), *one = ix_const(g, 1);
+  bound = ix_clamp_const(g, bound, far);
+  const node *is_negative = ix_min(g, one, ix_max(g, zero, ix_scale(g, bound, -1)));
+  bound = ix_add(g, bound, ix_mul(g, size, is_negative));
+  return ix_min(g, ix_max(g, bound, least), most);
 }
 
-value build_slice(builder *b, value x, int64_t axis, const node *start, const node *stop,
-                  int64_t step) {
+/** A step up to the size of the axis: a longer one takes one element, as that does. */
+static int64_t clamp_step(int64_t step, const node *size) {
+  int64_t most = size->hi < 1 ? 1 : size->hi;
+  return step > most ? most : step < -most ? -most : step;
+}
+
+/** `least`: of the start. */
+static value slice_from(builder *b, value x, int64_t axis, const node *start, const node *stop,
+                        int64_t step, int64_t least) {
   ir *g = b->ir;
   const node *n = value_typed(b, x).node;
   size_t at = axis_of(b, axis, n->rank);
   const node *size = n->dims[at], *first = ix_const(g, 0), *end = size;
   if (!step) diag_raise(b->diag, TN_ERR_ARGUMENT, "step is 0; it must be positive or negative");
-  if (step == INT64_MIN) step++;
+  step = clamp_step(step, size);
   if (step < 0) { /* from size − 1 down to 0: stops before −1 */
     first = ix_const(g, -1);
     end = ix_add_const(g, size, -1);
   }
-  start = slice_position(b, "start", start, size, first, end);
+  start = slice_position(g, start, size, ix_const(g, least), end);
   if (stop)
-    stop = slice_position(b, "stop", stop, size, first, end);
+    stop = slice_position(g, stop, size, first, end);
   else
     stop = step > 0 ? end : first;
   const node *distance = step > 0 ? ix_sub(g, stop, start) : ix_sub(g, start, stop);
@@ -229,42 +230,59 @@ value build_slice(builder *b, value x, int64_t axis, const node *start, const no
   return value_of(shape_slice(b, n, at, start, count, size_equals(count, 1) ? 1 : step));
 }
 
-static const node *sum_of_sizes(ir *g, const node *const sizes[], size_t n) {
-  const node *sum = ix_const(g, 0);
-  for (size_t i = 0; i < n; i++) sum = ix_add(g, sum, sizes[i]);
-  return sum;
+value build_slice(builder *b, value x, int64_t axis, const node *start, const node *stop,
+                  int64_t step) {
+  return slice_from(b, x, axis, start, stop, step, step < 0 ? -1 : 0);
 }
 
-/** Where a run computes sizes, it checks that the parts add up to the axis: each part's size does,
-    so that no part is read without the check. */
+value build_slice_inside(builder *b, value x, int64_t axis, const node *start, const node *stop,
+                         int64_t step) {
+  return slice_from(b, x, axis, start, stop, step, 0);
+}
+
+/** A part that a run checks: that no part is negative, and that the parts add up to the axis. Then
+    the sum of the parts and that of those which are positive are both its size. */
+static const node *part_if_fits(builder *b, const node *part, const node *sum, const node *positive,
+                                const node *size) {
+  if (sum != size) part = size_if_equal(b, part, sum, size);
+  return positive == sum ? part : size_if_equal(b, part, positive, size);
+}
+
+/** Where a run computes sizes, it checks what is not proved: each part's size does, so that no part
+    is read without the check. */
 void build_split(builder *b, value x, int64_t axis, const node *const parts[], value out[],
                  size_t n) {
   ir *g = b->ir;
   const node *whole = value_typed(b, x).node, *start = ix_const(g, 0);
   size_t at = axis_of(b, axis, whole->rank);
-  const node *size = whole->dims[at];
+  const node *size = whole->dims[at], *sum = start, *positive = start;
   const node *each = n ? ix_floordiv(g, size, ix_const(g, (int64_t)n)) : NULL;
   if (each && !parts && ix_scale(g, each, (int64_t)n) != size)
     diag_raise(b->diag, TN_ERR_SHAPE,
                node_is_const(size) ? "axis %zu of size %s is not divisible by %zu"
                                    : "axis %zu of size %s is not always divisible by %zu",
                at, size_text(b, size), n);
-  const node *sum = parts ? sum_of_sizes(g, parts, n) : size;
-  bool is_checked = sum != size && (size_is_computed(b, sum) || size_is_computed(b, size));
+  for (size_t i = 0; i < n; i++) {
+    const node *part = parts ? parts[i] : each;
+    sum = ix_add(g, sum, part);
+    positive = ix_add(g, positive, ix_max(g, part, ix_const(g, 0)));
+  }
+  bool fits = sum == size && positive == size;
+  bool is_checked = !fits && (size_is_computed(b, sum) || size_is_computed(b, size));
   for (size_t i = 0; i < n; i++) {
     const node *part = parts ? parts[i] : each, *end = ix_add(g, start, part);
-    if (is_checked && part->lo >= 0)
-      part = size_if_equal(b, part, sum, size);
-    else if (part->lo < 0 || !ix_prove_le(g, end, size))
+    if (is_checked && part->hi >= 0)
+      part = part_if_fits(b, part, sum, positive, size);
+    else if (!fits && (!ix_prove_nonnegative(g, part) || !ix_prove_le(g, end, size)))
       diag_raise(b->diag, TN_ERR_SHAPE, "part %zu, of size %s, %s axis %zu, of size %s", i,
                  size_text(b, part), ix_sub(g, size, end)->hi < 0 ? "exceeds" : "may exceed", at,
                  size_text(b, size));
     out[i] = value_of(shape_slice(b, whole, at, start, part, 1));
     start = end;
   }
-  if (start != size && !(is_checked && n))
+  if (sum != size && !(is_checked && n))
     diag_raise(b->diag, TN_ERR_SHAPE, "the %zu parts add up to %s; axis %zu has size %s", n,
-               size_text(b, start), at, size_text(b, size));
+               size_text(b, sum), at, size_text(b, size));
 }
 
 /* ---- Repetition ---- */
@@ -411,21 +429,10 @@ typedef struct slice_call {
   tn_dim start, stop, step;
 } slice_call;
 
-/** A public bound. Its sign must be known, because negative bounds count from the end. */
-static const node *slice_bound(builder *b, const char *name, tn_dim d) {
-  const node *n = dim_to_bound(b, d);
-  if (n->hi >= 0 && !ix_prove_nonnegative(b->ir, n))
-    diag_raise(b->diag, TN_ERR_SHAPE,
-               "%s %s can be negative for some values of its variables only: negative bounds count "
-               "from the end, so that its sign must be known",
-               name, size_text(b, n));
-  return n;
-}
-
 static value call_slice(builder *b, const value in[], size_t n, const void *options) {
   const slice_call *c = options;
-  const node *start = slice_bound(b, "start", c->start);
-  const node *stop = c->stop == TN_END ? NULL : slice_bound(b, "stop", c->stop);
+  const node *start = dim_to_bound(b, c->start);
+  const node *stop = c->stop == TN_END ? NULL : dim_to_bound(b, c->stop);
   const node *step = dim_to_node(b, c->step);
   (void)n;
   if (step->op != OP_CONST)

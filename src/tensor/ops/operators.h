@@ -91,10 +91,13 @@ value build_swapaxes(builder *b, value x, int64_t one, int64_t other);
 value build_flip(builder *b, value x, tn_axes axes);
 value build_squeeze(builder *b, value x, tn_axes axes);
 value build_unsqueeze(builder *b, value x, tn_axes axes);
-/** Slices one axis. `stop` NULL: to the end, or to the start for a negative step. Negative bounds
-    count from the end. */
+/** Slices one axis by Python's rules: negative bounds count from the end, those outside are
+   clamped, where sizes vary too. `stop` NULL: to the end, or to the start for a negative step. */
 value build_slice(builder *b, value x, int64_t axis, const node *start, const node *stop,
                   int64_t step);
+/** As build_slice, but a start before the axis is its first element with negative steps too. */
+value build_slice_inside(builder *b, value x, int64_t axis, const node *start, const node *stop,
+                         int64_t step);
 /** Pads by `low` and `high` elements. `fill` is a scalar of any type, for TN_PAD_CONSTANT only. */
 value build_pad(builder *b, value x, const sizes *low, const sizes *high, tn_pad_mode mode,
                 value fill);

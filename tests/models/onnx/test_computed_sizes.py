@@ -49,6 +49,14 @@ COUNT = [scalar("zero", 0, np.float32), node("Greater", ["x", "zero"], ["above"]
 
 
 
+def split_selection(first):
+    """Splits the elements of x above 0 into `first` ones and the rest, and exchanges the two."""
+    return COUNT + [
+        node("Compress", ["x", "above"], ["kept"], axis=0), node("Shape", ["kept"], ["n"]), constant("two", 2),
+        first, node("Sub", ["n", "first"], ["rest"]), node("Concat", ["first", "rest"], ["parts"], axis=0),
+        node("Split", ["kept", "parts"], ["p", "q"], axis=0), node("Concat", ["q", "p"], ["y"], axis=0)]
+
+
 def branch(*nodes):
     """A branch whose result is r, or one that an outer node computes."""
     return helper.make_graph(list(nodes), "branch", [], [helper.make_empty_tensor_value_info("r")])
@@ -122,6 +130,10 @@ CASES = {
     "Slice to a count": COUNT + [node("Slice", ["x", "all", "count"], ["y"])],
     "Slice from the end": COUNT + [node("Neg", ["count"], ["from"]), constant("end", 2**62),
                                    node("Slice", ["x", "from", "end"], ["y"])],
+    "Slice of a slice of a selection": COUNT + [
+        node("Compress", ["x", "above"], ["kept"], axis=0), constant("two", 2), constant("five", 5),
+        constant("end", 2**40), node("Slice", ["kept", "one", "end"], ["rest"]),
+        node("Slice", ["rest", "two", "five"], ["y"])],
     "Tile by a count": COUNT + [node("Tile", ["x", "count"], ["y"])],
     "ConstantOfShape": COUNT + [constant("three", 3),
                                 node("Concat", ["three", "count"], ["to"], axis=0),
@@ -141,6 +153,8 @@ CASES = {
         node("Shape", ["x"], ["n"]), node("Sub", ["n", "count"], ["left"]),
         node("Concat", ["count", "left"], ["parts"], axis=0), node("Split", ["x", "parts"], ["p", "q"], axis=0),
         node("Concat", ["q", "p"], ["y"], axis=0)],
+    "Split of a selection in halves": split_selection(node("Div", ["n", "two"], ["first"])),
+    "Split of a selection at up to two": split_selection(node("Min", ["n", "two"], ["first"])),
     "OneHot of a count": COUNT + [constant("values", 0, 1), constant("i", 0, 2, 1),
                                   node("Add", ["k", "s1"], ["depth"]),
                                   node("OneHot", ["i", "depth", "values"], ["y"])],

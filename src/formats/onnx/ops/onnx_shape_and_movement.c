@@ -229,56 +229,7 @@ void onnx_Unsqueeze(onnx_call *c) {
   c->outputs[0] = build_unsqueeze(onnx_builder(c), onnx_input(c, 0), axes);
 }
 
-/* Slice. Bounds beyond the axis mean "to the end" in ONNX, while build_slice refuses bounds that
-   may lie outside of a varying size. Bounds are clamped, constants first, so that no arithmetic on
-   them overflows. */
-
-/** A bound beyond every value of a size. */
-static int64_t far_bound(const node *size) {
-  return node_is_const(size) ? INT64_C(1) << 62 : ONNX_SIZE_MAX + 1;
-}
-
-static const node *clamp_constant(onnx_call *c, const node *n, int64_t far) {
-  if (!node_is_const(n)) return n;
-  int64_t k = node_int(n) > far ? far : node_int(n) < -far ? -far : node_int(n);
-  return ix_const(onnx_builder(c)->ir, k);
-}
-
-/** Counts a negative bound from the end of the axis, and clamps it between `least` and the end (for
-    negative steps the last element). */
-static const node *clamp_bound(onnx_call *c, const node *n, const node *size, int64_t step,
-                               int64_t least) {
-  ir *g = onnx_builder(c)->ir;
-  const node *zero = ix_const(g, 0), *one = ix_const(g, 1);
-  const node *is_negative = ix_min(g, one, ix_max(g, zero, ix_scale(g, n, -1)));
-  n = ix_add(g, n, ix_mul(g, size, is_negative));
-  return ix_min(g, ix_max(g, n, ix_const(g, least)), ix_add_const(g, size, step < 0 ? -1 : 0));
-}
-
-/** Clamps a start: one before the axis is its first element, with negative steps too. */
-static const node *clamp_start(onnx_call *c, const node *n, const node *size, int64_t step) {
-  n = clamp_constant(c, n, far_bound(size));
-  bool is_plain = step > 0 && node_is_const(n) && node_is_const(size);
-  return is_plain ? n : clamp_bound(c, n, size, step, 0);
-}
-
-/** Clamps a stop; NULL: to the end. One that is before the axis whatever its size would be a
-   constant -1, which build_slice counts from the end. */
-static const node *clamp_stop(onnx_call *c, const node *n, const node *size, int64_t step) {
-  int64_t far = far_bound(size);
-  n = clamp_constant(c, n, far);
-  if (node_is_bits(n, (uint64_t)(step > 0 ? far : -far))) return NULL;
-  if (node_is_const(n) && node_is_const(size)) return n;
-  const node *stop = clamp_bound(c, n, size, step, step < 0 ? -1 : 0);
-  return node_is_const(stop) && node_int(stop) < 0 ? NULL : stop;
-}
-
-/** Clamps a step to the size of the axis: a longer one selects one element, as that does. */
-static int64_t clamp_step(int64_t step, const node *size) {
-  int64_t most = node_is_const(size) ? node_int(size) : ONNX_SIZE_MAX;
-  if (most < 1) most = 1;
-  return step > most ? most : step < -most ? -most : step;
-}
+/* Slice. */
 
 /** The arguments of a Slice. */
 typedef struct slices {
@@ -324,11 +275,7 @@ void onnx_Slice(onnx_call *c) {
     int64_t step = s.steps ? s.steps[i] : 1;
     size_t axis = onnx_normalise_axis(c, s.axes ? s.axes[i] : (int64_t)i, x.node->rank);
     if (!step) onnx_fail(c, TN_ERR_FORMAT, "the step along axis %zu is 0", axis);
-    const node *size = x.node->dims[axis];
-    step = clamp_step(step, size);
-    const node *start = clamp_start(c, s.starts[i], size, step);
-    const node *stop = clamp_stop(c, s.ends[i], size, step);
-    x = build_slice(onnx_builder(c), x, (int64_t)axis, start, stop, step);
+    x = build_slice_inside(onnx_builder(c), x, (int64_t)axis, s.starts[i], s.ends[i], step);
   }
   c->outputs[0] = x;
 }
@@ -427,6 +374,6 @@ void onnx_Trilu(onnx_call *c) {
   if (onnx_has_input(c, 1)) k = onnx_shape_elements(c, 1, &n);
   if (n != 1) onnx_fail(c, TN_ERR_SHAPE, "k has %zu elements, expected 1", n);
   bool upper = onnx_int_attribute(c, "upper", 1) != 0;
-  const node *diagonal = clamp_constant(c, k[0], ONNX_SIZE_MAX + 1); /* beyond every matrix */
+  const node *diagonal = ix_clamp_const(b->ir, k[0], ONNX_SIZE_MAX + 1); /* beyond every matrix */
   c->outputs[0] = (upper ? build_triu : build_tril)(b, onnx_input(c, 0), diagonal);
 }
