@@ -587,13 +587,14 @@ typedef struct tn_scan_desc {
     old. out[0 … n_states - 1] are the final values, followed by `n_ys` tensors of the steps'
     outputs along a new first axis. With `until` these are of the steps that ran, a computed size;
     with `reverse` too, their order is still that of the entries: the last step's output is first.
-    With `until`, without xs and ys, `steps` may stay -1: any number. The number of kernels does not depend on that of steps; docs/library.md, "Loops", states
-   what a body may do. init and xs are read before the body is called, and may be `out`. Every
-   out[i] is set, to an invalid tensor on failure: TN_ERR_ARGUMENT without a body, a result or a
-   known number of steps, for outputs that the body leaves unset, and for `until` that is no state;
-   TN_ERR_SHAPE for xs of different numbers of entries, a state whose shape changes, and a negative
-   number of steps; TN_ERR_DTYPE for a state whose type changes, and `until` that is no bool;
-   TN_ERR_UNSUPPORTED for loops in more than 8 others. As jax.lax.scan. */
+    With `until`, without xs and ys, `steps` may stay -1: any number. The number of kernels does not
+   depend on that of steps; docs/library.md, "Loops", states what a body may do. init and xs are
+   read before the body is called, and may be `out`. Every out[i] is set, to an invalid tensor on
+   failure: TN_ERR_ARGUMENT without a body, a result or a known number of steps, for outputs that
+   the body leaves unset, and for `until` that is no state; TN_ERR_SHAPE for xs of different numbers
+   of entries, a state whose shape changes, and a negative number of steps; TN_ERR_DTYPE for a state
+   whose type changes, and `until` that is no bool; TN_ERR_UNSUPPORTED for loops in more than 8
+   others. As jax.lax.scan. */
 TN_API void tn_scan(tn_context *context, const tn_scan_desc *desc, tn_tensor *const init[],
                     size_t n_states, tn_tensor *const xs[], size_t n_xs, tn_tensor *out[],
                     size_t n_ys);

@@ -91,8 +91,8 @@ typedef struct tn_port {
                            a model that fits some sizes alone (tn_model_exact_sizes) the former */
   int32_t variable[TN_MAX_RANK]; /**< -1 for a number, else the number of its variable: sizes with
                                     the same one are equal in every run, across all ports */
-  bool is_deciding; /**< elements of this input of a model decide on shapes or branches: the model is
-                       compiled for the first value and for the second, then once for all others,
+  bool is_deciding; /**< elements of this input of a model decide on shapes or branches: the model
+                       is compiled for the first value and for the second, then once for all others,
                        or for each of them if a node that reads the input needs constants */
   bool is_string;   /**< of a model: elements, of i64, are numbers of strings (tn_model_string) */
   /** of inputs: for each size a number within its bounds, at least 1 if they allow it; of a model

@@ -182,7 +182,8 @@ tn_status cc_find_within(cc *c, const char *name, int64_t limit_ns, arena *a, di
                     "the C compiler \"%s\" (%s) %s%s; set or unset the compiler (the context's, "
                     "TENON_CC or CC), or %s",
                     name, name_origin(name),
-                    why.status ? "does not start: " : "starts, but --version tells of no gcc or clang",
+                    why.status ? "does not start: "
+                               : "starts, but --version tells of no gcc or clang",
                     why.text, install_hint);
   return diag_set(d, TN_ERR_COMPILE,
                   "no C compiler found (tried cc, gcc and clang%s%s); set the compiler (the "
