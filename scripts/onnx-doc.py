@@ -40,46 +40,56 @@ so in all versions, or in those that are named.
 ## Refused cases
 
 - Types other than strings (below) and those of tensors here, which are {types}:
-  no complex numbers, no floats of 6 bits, and sparse tensors in the file alone. Elements of 4 and 2
-  bits have a byte each in memory, also those of inputs and outputs.
-- Sequences whose length, and optional values whose presence, is not known when the model is imported:
-  they follow from constants and shapes, and from `lists` and `values` of `tn_model_desc` (below). The
-  steps of a Loop with such a state are imported one after another, at most 4096. Sequences of
-  sequences are refused, as are maps among outputs and maps of others than tensors (below).
+  no complex numbers, no floats of 6 bits, and no sparse tensors but those in the file.
+- Sequences whose length, and optional values whose presence, is not known when the model is imported,
+  sequences of sequences, maps among outputs, and maps of others than tensors (below).
 - Of the table's attributes: an `antialias` of scales below 1/31 (linear) or 2/31 (cubic), or that
   vary, a `sampling_ratio` of 0 of a RoiAlign, whose number of samples would
   depend on the regions, and a `stash_type` of a LayerNormalization or an RMSNormalization that is
-  neither f32 (1) nor bf16 (16). A Dropout's third input, its `training_mode`, is an initializer, or
-  an input (below).
+  neither f32 (1) nor bf16 (16).
 - Random numbers in bodies of loops, whose steps would draw the same, in functions of a model and in
-  branches. A model draws the same numbers in each run, by its nodes' `seed` and the names of their
-  outputs.
+  branches.
 - Of a TfIdfVectorizer n-grams that have one index or are there twice.
 - Of ai.onnx.ml: a `zeros` of 0 of a OneHotEncoder, other functions after scores than `NONE`,
   `SOFTMAX` and `LOGISTIC`, trees deeper than 64, two classes by the weights of one or of support
-  vectors where runtimes disagree about the scores, and probabilities of an SVMClassifier. A
-  ZipMap's sequence of maps is the matrix of their values: a row for each map, a column for each key,
-  in the order of the node's `classlabels`.
+  vectors where runtimes disagree about the scores, and probabilities of an SVMClassifier.
 - The length of a DFT or an STFT that the model computes, or that has a prime factor above 4096; a Det of matrices
   larger than 32.
 - Scan of version 8 with lengths of sequences that it scans backward: ONNX does not say from where.
 - If whose condition the model computes, with results of two types or ranks, or that are sequences or
-  optional values. In the body of a loop of the plan (below) each step computes both branches; where
-  their results have two shapes, the host runs the loop.
-- Quantisation to other numbers than integers of up to 16 bits and floats of 8 and 4. Products of quantised operands are
-  computed as the file says; where weights alone are quantised, onnxsim folds their DequantizeLinear
-  into weights of floats, which is faster.
+  optional values.
+- Quantisation to other numbers than integers of up to 16 bits and floats of 8 and 4.
 - Outputs of one name, and values given to an initializer that is an input too.
-- Values that decide ranks, axes and steps, and that are computed from the model's data. They are
-  initializers, come of shapes, or are elements of inputs (below); onnxsim folds what is constant.
-- Sizes that a run computes from data (NonZero, Compress, Unique, NonMaxSuppression; a Reshape's or an Expand's shape, ends of a
-  Slice, the count of a Range, repeats of a Tile, K of a TopK, trips of a Loop), where they must equal
-  others: the run compares them for elementwise operators, MatMul, Concat, Expand, Reshape, Split and
-  NonMaxSuppression, K of a TopK with its axis, and does not broadcast one of them that turns out to be 1; elsewhere
-  two are equal if they come of one node. A run refuses a size that does not fit, and names the node that computes
-  or checks it; a computed size of 0 in a Reshape, or a sum of sizes that is
-  0, is 0 and copies no size of the input, and one of -1, as a computed negative pad, is refused. Windows
-  (Conv, pooling) need axes that are known to be long enough before the run.
+- Values that decide ranks, axes and steps, and that are computed from the model's data.
+- Windows (Conv, pooling) along an axis whose size a run computes, unless it is known before the run to be
+  long enough.
+- Two sizes that must be equal and of which a run computes one, unless they come of one node or the operator
+  is one of those below for which the run compares them.
+
+## Cases that work in a way of their own
+
+- Elements of 4 and 2 bits have a byte each in memory, also those of inputs and outputs.
+- Lengths of sequences, and whether an optional value is there, follow from constants and shapes, and from
+  `lists` and `values` of `tn_model_desc` (below). The steps of a Loop with a sequence or an optional value as
+  a state are imported one after another, at most 4096.
+- A Dropout's third input, its `training_mode`, is an initializer, or an input (below).
+- A model draws the same random numbers in each run, by its nodes' `seed` and the names of their outputs.
+- A ZipMap's sequence of maps is the matrix of their values: a row for each map, a column for each key,
+  in the order of the node's `classlabels`.
+- Each step of a loop of the plan (below) computes both branches of an If whose condition changes from step
+  to step. Where their results have two shapes, the host runs the loop.
+- Products of quantised operands are computed as the file says. Where weights alone are quantised, onnxsim
+  folds their DequantizeLinear into weights of floats, which is faster.
+- Values that decide ranks, axes and steps are initializers, come of shapes, or are elements of inputs
+  (below); onnxsim folds what is constant.
+- A run computes sizes from data: of NonZero, Compress, Unique and NonMaxSuppression, and those that follow from a
+  Reshape's or an Expand's shape, ends of a Slice, the count of a Range, repeats of a Tile, K of a TopK or
+  trips of a Loop. Where they must equal others, the run compares them: for elementwise operators, MatMul, Concat,
+  Expand, Reshape, Split and NonMaxSuppression, and K of a TopK with its axis. A size that does not fit fails
+  the run, with the name of the node that computes or checks it.
+- A computed size that turns out to be 1 is not broadcast. A computed size of 0 in a Reshape, or a sum of
+  sizes that is 0, is 0 and copies no size of the input. A computed size of -1, or a negative computed pad,
+  fails the run.
 
 ## Functions
 

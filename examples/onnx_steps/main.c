@@ -3,10 +3,10 @@
 
      onnx_steps decoder.onnx 8 present=past
 
-   Carried inputs begin as zeros, and have size 0 where their size is open. Other inputs hold the
-   number of the step, and have size 1 there. Each step prints the shapes of the outputs and their
-   last elements. A step without a row is compiled for that, then one with a row, then one with any
-   number of rows, which serves all others. */
+   Carried inputs begin as zeros. Other inputs hold the number of the step. Open sizes are 1 where
+   an input has them that is not carried, as a batch, and 0 where carried ones alone have them. Each
+   step prints the shapes of the outputs and their last elements. A step without a row is compiled
+   for that, then one with a row, then one with any number of rows, which serves all others. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,13 +48,24 @@ static void carry(stepper *k, const char *pair) {
   tn_binding_carry(k->run, output, input);
 }
 
+/** True if an input that is not carried has a size. */
+static bool is_of_step(const stepper *k, int32_t variable) {
+  tn_port port = TN_PORT_INIT;
+  for (size_t i = 0; i < MOST_PORTS; i++) {
+    if (tn_model_port(k->model, TN_PORT_INPUT, i, &port) != TN_OK) break;
+    for (int32_t d = 0; !k->in[i].is_carried && d < port.type.shape.rank; d++)
+      if (port.variable[d] == variable) return true;
+  }
+  return false;
+}
+
 /** Sets an input to zeros. Open sizes are the least that a step may have. */
 static bool open_input(stepper *k, size_t i, const tn_port *port) {
   step_input *in = &k->in[i];
   tn_shape shape = port->type.shape;
   in->n = 1;
   for (int32_t d = 0; d < shape.rank; d++) {
-    if (shape.size[d] < 0) shape.size[d] = !in->is_carried;
+    if (shape.size[d] < 0) shape.size[d] = is_of_step(k, port->variable[d]);
     if (shape.size[d] < port->min[d]) shape.size[d] = port->min[d];
     in->n *= (size_t)shape.size[d];
   }

@@ -451,7 +451,8 @@ TN_API tn_tensor *tn_searchsorted(tn_tensor *sorted, tn_tensor *values, bool rig
 /** Keeps the best boxes that do not overlap a better one that is kept: the indices (i64) of those,
     the greatest score first. boxes (N, 4), floats, have two opposite corners, scores are (N); a box
     goes if intersection over union with a kept one is greater than `overlap_most`. How many stay is
-    computed (see tn_dim_item). Takes N steps of N each. As torchvision.ops.nms. */
+    computed (see tn_dim_item). Takes N steps of N each. TN_ERR_DTYPE for boxes of integers. As
+    torchvision.ops.nms. */
 TN_API tn_tensor *tn_nms(tn_tensor *boxes, tn_tensor *scores, double overlap_most);
 
 /* ---- Contractions and windows ---- */
@@ -583,15 +584,16 @@ typedef struct tn_scan_desc {
 
 /** Loops over steps: carried values start as init[i], and each step computes the next ones from the
     old. out[0 … n_states - 1] are the final values, followed by `n_ys` tensors of the steps'
-    outputs along a new first axis: with `until`, of
-    the steps that ran, a computed size. With it, without xs and ys, `steps` may stay -1: any
-   number. The number of kernels does not depend on that of steps; docs/library.md, "Loops", states
-   what a body may do. init and xs are read before the body is called, and may be `out`. Every
-   out[i] is set, to an invalid tensor on failure: TN_ERR_ARGUMENT without a body, a result or a
-   known number of steps, for outputs that the body leaves unset, and for `until` that is no state;
-   TN_ERR_SHAPE for xs of different numbers of entries, a state whose shape changes, and a negative
-   number of steps; TN_ERR_DTYPE for a state whose type changes, and `until` that is no bool;
-   TN_ERR_UNSUPPORTED for loops in more than 8 others. As jax.lax.scan. */
+    outputs along a new first axis. With `until` these are of the steps that ran, a computed size;
+    with `reverse` too, their order is still that of the entries: the last step's output is first.
+    With `until`, without xs and ys, `steps` may stay -1: any number. The number of kernels does not
+   depend on that of steps; docs/library.md, "Loops", states what a body may do. init and xs are
+   read before the body is called, and may be `out`. Every out[i] is set, to an invalid tensor on
+   failure: TN_ERR_ARGUMENT without a body, a result or a known number of steps, for outputs that
+   the body leaves unset, and for `until` that is no state; TN_ERR_SHAPE for xs of different numbers
+   of entries, a state whose shape changes, and a negative number of steps; TN_ERR_DTYPE for a state
+   whose type changes, and `until` that is no bool; TN_ERR_UNSUPPORTED for loops in more than 8
+   others. As jax.lax.scan. */
 TN_API void tn_scan(tn_context *context, const tn_scan_desc *desc, tn_tensor *const init[],
                     size_t n_states, tn_tensor *const xs[], size_t n_xs, tn_tensor *out[],
                     size_t n_ys);

@@ -91,9 +91,9 @@ typedef struct tn_port {
                            a model that fits some sizes alone (tn_model_exact_sizes) the former */
   int32_t variable[TN_MAX_RANK]; /**< -1 for a number, else the number of its variable: sizes with
                                     the same one are equal in every run, across all ports */
-  bool is_deciding; /**< elements of this input of a model decide on shapes or branches: other ones
-                       are compiled anew, from the third on only where no run can compute with them
-                     */
+  bool is_deciding; /**< elements of this input of a model decide on shapes or branches: the model
+                       is compiled for the first value and for the second, then once for all others,
+                       or for each of them if a node that reads the input needs constants */
   bool is_string;   /**< of a model: elements, of i64, are numbers of strings (tn_model_string) */
   /** of inputs: for each size a number within its bounds, at least 1 if they allow it; of a model
       that fits some sizes alone (tn_model_exact_sizes), numbers for which it was found to fit, if
@@ -134,8 +134,8 @@ TN_API tn_status tn_binding_input(tn_binding *binding, const char *name, tn_shap
     by NULL, or the binding is freed. It may have any address, and may be an input's memory, as runs
     read all inputs before they write outputs. A run whose output needs more than `bytes` bytes is
     TN_ERR_SHAPE and writes nothing; where the run computes that output's size, it has written the
-    other outputs. A run of an input's third deciding value, or a later one, may compute sizes that
-    earlier ones did not (tn_port.is_deciding). */
+    other outputs. Once an input whose elements decide on shapes (tn_port.is_deciding) has had three
+    values, runs may compute sizes of outputs that were known before earlier runs. */
 TN_API tn_status tn_binding_output(tn_binding *binding, const char *name, tn_dtype dtype,
                                    void *data, size_t bytes);
 

@@ -117,8 +117,10 @@ TN_API tn_dim tn_dim_div(tn_context *context, tn_dim a, tn_dim b);
     a size itself. Equal calls on equal tensors give equal sizes.
 
     A run of a plan goes on with these sizes in the middle; tn_binding_type tells those of outputs
-    afterwards. tn_realize and tn_read compute them first; tensors whose sizes were numbers by then
-    fit no more to others that still have the size. */
+    afterwards. tn_realize and tn_read compute them first, and a tensor that is realised has the
+    number as its size from then on. Another tensor still has the size that is computed: operations
+    that must know sizes to be equal, as docs/library.md lists ("Sizes that a run computes"), take
+    both tensors only if both are realised, or neither is. */
 TN_API tn_dim tn_dim_item(tn_tensor *x, int64_t min, tn_dim max);
 
 /** The number that a size is, computed now. TN_ERR_ARGUMENT if it depends on variables or inputs of
@@ -267,13 +269,15 @@ TN_API tn_status tn_realize(tn_context *context, tn_tensor *const tensors[], siz
 /* ---- State ---- */
 
 /** Makes a state: storage of init's shape and type that starts with init's value and can be
-    assigned to. A weak scalar gives TN_F32 or TN_I64. TN_ERR_SHAPE for sizes that are variables. */
+    assigned to. A weak scalar gives TN_F32 or TN_I64. TN_ERR_SHAPE for sizes that are no numbers:
+    variables, and those that follow from elements (tn_dim_item) as long as init is not realised. */
 TN_API tn_tensor *tn_state(tn_tensor *init);
 
 /** Replaces the contents of `dst`, a state or a movement of one, by `value`, broadcast to its shape
     and converted to its type as by tn_cast. A movement must not repeat elements (tn_expand), add
     any (tn_pad), or be a tn_roll, which is in two pieces. The assignment is pending until something
-    is next run; it comes after all readers built before it, and before all built after. The offset
+    is next run; it comes after all readers built before it, and before all built after. Sizes of
+    `value` that follow from elements (tn_dim_item) fit once it is realised (tn_realize). The offset
     of a part may change from step to step ("Scalars that change" in docs/library.md). Returns
     `dst`, or an invalid tensor: TN_ERR_ARGUMENT where `dst` is no state, TN_ERR_SHAPE where `value`
     does not fit. The next call that runs or compiles pending assignments, such as tn_read or

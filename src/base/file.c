@@ -410,7 +410,10 @@ tn_status file_write_parts(const char *path, const write_part parts[], size_t n,
 }
 
 tn_status file_write_fd(int fd, const char *name, const write_part parts[], size_t n, diag *d) {
-  return write_parts(fd, parts, n) ? TN_OK : io_error(d, "write", name);
+  char why[WRITE_ERROR_TEXT];
+  if (write_parts(fd, parts, n)) return TN_OK;
+  write_error_text(errno, why);
+  return diag_set(d, TN_ERR_IO, "cannot write to %s: %s", name, why);
 }
 
 tn_status file_write(const char *path, const void *data, size_t bytes, diag *d) {

@@ -62,8 +62,8 @@ static void report_failure(void *arg) {
           is_usage ? text_escape(&c->arena, text) : text_escape_keep_newlines(&c->arena, text));
   const char *limit = c->diag.status == TN_ERR_MEMORY ? getenv("TENON_MEMORY") : NULL;
   if (limit && *limit)
-    fprintf(stderr, "tenon%s%s: hint: TENON_MEMORY=%s limits the memory\n", gap, verb,
-            text_escape(&c->arena, limit));
+    fprintf(stderr, "tenon%s%s: hint: TENON_MEMORY=%s is too little; raise or unset it\n", gap,
+            verb, text_escape(&c->arena, limit));
   if (!is_usage) print_hint(c);
   if (is_usage) fprintf(stderr, "Try 'tenon help%s%s' for more information.\n", gap, verb);
 }

@@ -326,6 +326,13 @@ class CommandLine(Case):
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot write to standard output", done.stderr)
 
+    def test_array_that_cannot_be_written_is_told(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([TENON, "run", self.binary(), "--output", "y=-"], stdout=full, check=False,
+                                  stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write to standard output: No space left", done.stderr)
+
     def test_colour_is_for_terminals_that_want_it(self):
         self.assertIn("\x1b[1;31m", on_terminal("rnu", TERM="xterm", NO_COLOR=""))
         self.assertNotIn("\x1b", on_terminal("rnu", TERM="xterm", NO_COLOR="1"))
@@ -1016,6 +1023,7 @@ class Inspect(Case):
         wide = environment(TENON_MEMORY="1G", TENON_COMPILE_SECONDS="100", **others)
         self.assertEqual(tenon("inspect", path, env=wide).stdout, text)
         for name, limit, words in (("TENON_MEMORY", "20K", "out of memory"),
+                                   ("TENON_MEMORY", "20K", "TENON_MEMORY=20K is too little"),
                                    ("TENON_COMPILE_SECONDS", "0.000001", "longer than 1e-06 s"),
                                    ("TENON_MEMORY", "4 pages", "not a number of bytes"),
                                    ("TENON_COMPILE_SECONDS", "-1", "not a number of seconds")):

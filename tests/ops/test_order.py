@@ -363,5 +363,7 @@ for kind in ("u8", "i32", "i64", "u64"):
     least, most = np.iinfo(dtype(kind)).min, np.iinfo(dtype(kind)).max
     x = np.array([least, least + 1, most, least, 5], dtype(kind))
     c.check(f"nms of {kind}", tn.nms(tn.of(apart), tn.of(x), 0.5), np.array([2, 4, 1, 0, 3]))
+c.refuse("nms of integers", tn.nms(tn.of(boxes.astype(np.int32)), tn.of(np.zeros(5, np.float32)), 0.5),
+         "ERR_DTYPE", "nms", "the boxes are i32")
 c.refuse("nms boxes", tn.nms(tn.of(boxes), tn.of(np.zeros(4, np.float32)), 0.5), "ERR_SHAPE", "nms", "5x4")
 c.done(least=759)

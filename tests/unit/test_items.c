@@ -281,6 +281,24 @@ static void what_is_no_size_is_refused(void **state) {
                    TN_UNDEFINED);
 }
 
+/** States have numbers as sizes: the message names tn_realize, after which the tensor fits. */
+static void states_take_realised_sizes(void **state) {
+  tn_context *c = *state;
+  float in[4] = {1, -1, 2, -1}, out[2];
+  tn_tensor *x = tn_from_host(c, tn_shape(4), TN_F32, in, sizeof in);
+  tn_tensor *y = tn_masked_select(x, tn_gt(x, tn_num(c, 0)));
+  tn_tensor *s = tn_state(tn_zeros(c, tn_shape(2), TN_F32));
+  assert_int_equal(tn_read(tn_state(y), TN_F32, out, sizeof out), TN_ERR_SHAPE);
+  check_text(tn_message(c), "a number once the tensor is realised (tn_realize)");
+  tn_assign(s, y);
+  assert_int_equal(tn_read(s, TN_F32, out, sizeof out), TN_ERR_SHAPE);
+  check_text(tn_message(c), "a number once the tensor is realised (tn_realize)");
+  check_ok(c, tn_realize(c, &y, 1));
+  tn_assign(s, y);
+  check_ok(c, tn_read(tn_add(s, tn_state(y)), TN_F32, out, sizeof out));
+  assert_true(out[0] == 2 && out[1] == 4);
+}
+
 /** nonzero of a matrix, and what follows from it in the same run. */
 static void elements_are_selected(void **state) {
   tn_context *c = *state;
@@ -861,6 +879,7 @@ int main(void) {
       WITH(bounds_are_checked),
       WITH(sizes_are_realised),
       WITH(what_is_no_size_is_refused),
+      WITH(states_take_realised_sizes),
       WITH(elements_are_selected),
       WITH(computed_sizes_may_be_large),
       WITH(loops_have_computed_sizes),

@@ -167,7 +167,9 @@ tn_status cc_find_within(cc *c, const char *name, int64_t limit_ns, arena *a, di
       return TN_OK;
     }
   const char *program = name ? split_words(name, a).at[0] : NULL;
-  if (program && !process_find(a, program))
+  if (name && !program)
+    diag_set(&why, TN_ERR_COMPILE, "the name is empty");
+  else if (program && !process_find(a, program))
     diag_set(&why, TN_ERR_COMPILE, "there is no program \"%.200s\"", program);
   const char *colon = why.status ? ": " : "";
   if (name && why.status == TN_ERR_TIMEOUT)
@@ -177,9 +179,12 @@ tn_status cc_find_within(cc *c, const char *name, int64_t limit_ns, arena *a, di
                     name, name_origin(name), why.text);
   if (name)
     return diag_set(d, TN_ERR_COMPILE,
-                    "the C compiler \"%s\" (%s) does not start or is not gcc or clang%s%s; set "
-                    "or unset the compiler (the context's, TENON_CC or CC), or %s",
-                    name, name_origin(name), colon, why.text, install_hint);
+                    "the C compiler \"%s\" (%s) %s%s; set or unset the compiler (the context's, "
+                    "TENON_CC or CC), or %s",
+                    name, name_origin(name),
+                    why.status ? "does not start: "
+                               : "starts, but --version tells of no gcc or clang",
+                    why.text, install_hint);
   return diag_set(d, TN_ERR_COMPILE,
                   "no C compiler found (tried cc, gcc and clang%s%s); set the compiler (the "
                   "context's, TENON_CC or CC), or %s; %s",

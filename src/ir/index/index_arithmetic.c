@@ -276,7 +276,16 @@ void ix_sort_terms(const node *atom[], int64_t factor[], size_t n) {
     }
 }
 
+/** The number that an ITEM of a constant is, if it is within its bounds; NULL: it is none. */
+static const node *constant_item(ir *g, const node *n, const node *const src[]) {
+  const node *most = src[n->n_src - 1];
+  if (src[0]->op != OP_CONST || src[0]->rank || most->op != OP_CONST) return NULL;
+  int64_t value = node_int(src[0]);
+  return value >= n->ints[0] && value <= node_int(most) ? ix_const(g, value) : NULL;
+}
+
 const node *ix_rebuild(ir *g, const node *n, const node *const src[]) {
+  const node *number;
   affine_form f;
   switch (n->op) {
   case OP_AFFINE:
@@ -293,6 +302,9 @@ const node *ix_rebuild(ir *g, const node *n, const node *const src[]) {
   case OP_WHERE:
     if (src[0]->op == OP_CONST) return src[node_int(src[0]) ? 1 : 2];
     return src[1] == src[2] ? src[1] : ir_with_sources(g, n, src);
+  case OP_ITEM:
+    number = constant_item(g, n, src);
+    return number ? number : ir_with_sources(g, n, src);
   default: return ir_with_sources(g, n, src);
   }
 }

@@ -19,9 +19,10 @@ static bool is_unfit(int64_t value) {
   return value <= ITEM_UNFIT && value > ITEM_UNFIT - range;
 }
 
-/** Writes the bounds; the least one alone where the greatest is below it, as of an empty axis. */
-static void print_bounds(int64_t least, int64_t most, char *to, size_t room) {
-  if (most < least)
+/** Writes the bounds; the least one alone where the greatest is below it, as of an empty axis. A
+    variable has the least one as both then. */
+static void print_bounds(int64_t value, int64_t least, int64_t most, char *to, size_t room) {
+  if (most < least || (most == least && value < least))
     snprintf(to, room, "at least %lld", (long long)least);
   else
     snprintf(to, room, "from %lld to %lld", (long long)least, (long long)most);
@@ -37,7 +38,7 @@ tn_status item_refuse(const char *title, const char *name, int64_t value, int64_
              quote, name, quote, *name ? ": " : "", difference);
   } else {
     char bounds[64];
-    print_bounds(least, most, bounds, sizeof bounds);
+    print_bounds(value, least, most, bounds, sizeof bounds);
     diag_set(d, TN_ERR_SHAPE, "a size is %lld, an element of %s%.200s%s; it must be %s",
              (long long)value, *name ? quote : "a tensor", name, quote, bounds);
   }

@@ -35,10 +35,11 @@ static const node *first_computed(const node *n) {
   return NULL;
 }
 
-/** Names the labelled nodes; the first label of a node stays. */
+/** Names the labelled nodes; the first label of a node stays. A constant is anybody's. */
 static void name_labelled(extracting *x) {
   for (size_t i = x->request->n_labels; i-- > 0;)
-    map_set(x->a, &x->name, x->n->labelled[i], (void *)x->request->labels[i].text);
+    if (!node_is_const(x->n->labelled[i]))
+      map_set(x->a, &x->name, x->n->labelled[i], (void *)x->request->labels[i].text);
 }
 
 /** The name that the caller gave to a tensor, or to the nearest one that it is computed from, also

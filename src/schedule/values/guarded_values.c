@@ -139,28 +139,13 @@ static void find_guards(guarding *r) {
   } while (r->changed);
 }
 
-static void skip_tensors(guarding *r, const node_list *tensors, const guard *never) {
-  for (size_t i = 0; i < tensors->n; i++) {
-    value *v = map_get(&r->v->of, tensors->at[i]);
-    if (v && !v->guard) v->guard = never;
-  }
-}
-
-/** Has a run skip elements whose readers were simplified away, and values that they alone need.
-    Without a guard, both sides of a PICK would be stored. */
+/** Has a run skip the values that no root needs: elements whose readers were simplified away, and
+    what they alone were for. All at once, as none of them may read what another one did not
+   compute. Without a guard, both sides of a PICK would be stored. */
 static void skip_unneeded(ir *g, guarding *r) {
   const guard *never = guard_with(&r->t, guard_always(&r->t), ix_const(g, 0), true);
-  node_list elements = {0};
-  for (size_t i = 0; i < r->in->n_roots; i++)
-    if (is_element(r->in, i)) vec_push(r->t.a, &elements, r->in->roots[i]);
-  skip_tensors(r, &elements, never);
-  for (size_t i = r->v->at.n; i-- > 0;) {
-    const value *v = r->v->at.at[i];
-    if (v->guard != never) continue;
-    skip_tensors(r, &v->inputs.tensors, never);
-    skip_tensors(r, &v->inputs.arrays, never);
-    skip_tensors(r, &v->inputs.items, never);
-  }
+  for (size_t i = 0; i < r->v->at.n; i++)
+    if (!r->v->at.at[i]->guard) r->v->at.at[i]->guard = never;
 }
 
 /** Adds the elements that a guard follows from. */

@@ -9,9 +9,18 @@
 #include "tensor/context/shape.h"
 #include "tensor/context/symbolic_dims.h"
 #include "tensor/eval/substitute_values.h"
+#include "tensor/ops/computed_sizes.h"
 #include "tensor/ops/expressions.h"
 #include "tensor/state/handle_node.h"
 #include "tensor/state/state.h"
+
+/** What makes the sizes of a tensor fit a state, as a part of a message. */
+static const char *hint_for_computed(builder *b, const node *n) {
+  for (size_t i = 0; i < n->rank; i++)
+    if (size_is_computed(b, n->dims[i]))
+      return "; what follows from elements is a number once the tensor is realised (tn_realize)";
+  return "";
+}
 
 typedef struct state_job {
   tn_tensor *init, *made;
@@ -24,7 +33,8 @@ static void make_state(void *arg) {
   for (size_t i = 0; i < init->rank; i++)
     if (!node_is_const(init->dims[i]))
       diag_raise(b.diag, TN_ERR_SHAPE,
-                 "the size of axis %zu varies; the sizes of a state must be numbers", i);
+                 "the size of axis %zu varies; the sizes of a state must be numbers%s", i,
+                 hint_for_computed(&b, init));
   refuse_unbound_graph(b.context, init);
   uint64_t count;
   dims_static_count(init, &count);
@@ -61,8 +71,8 @@ static const node *broadcast_to_view(builder *b, const node *value, const node *
     broadcasts = value->dims[i] == view->dims[missing + i] || node_is_bits(value->dims[i], 1);
   if (!broadcasts) {
     sizes from = sizes_of(value), to = sizes_of(view);
-    diag_raise(b->diag, TN_ERR_SHAPE, "the value, of shape %s, does not broadcast to shape %s",
-               sizes_text(b, &from), sizes_text(b, &to));
+    diag_raise(b->diag, TN_ERR_SHAPE, "the value, of shape %s, does not broadcast to shape %s%s",
+               sizes_text(b, &from), sizes_text(b, &to), hint_for_computed(b, value));
   }
   if (ir_same_shape(value, view)) return value;
   const node **dims = arena_alloc(b->arena, (view->rank + 1u) * sizeof *dims);

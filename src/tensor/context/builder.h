@@ -35,6 +35,8 @@ typedef struct builder {
   struct tn_context *context; /* NULL for an importer without tensors */
   const node *needed;         /* size that a refused operation needs to be at least 0, or NULL */
   named_sizes named;          /* by the message of a refusal */
+  bool is_in_branch;          /* a run may not compute what is built: where it can, the run checks
+                                 what operators need of sizes, open ones too */
 } builder;
 
 #endif

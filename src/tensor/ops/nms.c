@@ -139,7 +139,9 @@ static value call_nms(builder *b, const value in[], size_t n, const void *option
   value boxes = value_widen(b, value_typed(b, in[0])), scores = value_typed(b, in[1]);
   tn_axes first = {.count = 1, .axis = {0}}, two = {.count = 2, .axis = {0, 1}};
   (void)n;
-  check_operand_type(b, RULE_FLOAT, (dtype)boxes.node->dtype);
+  if (!dtype_has_floats((dtype)boxes.node->dtype))
+    diag_raise(b->diag, TN_ERR_DTYPE, "the boxes are %s, not floats",
+               dtype_name((dtype)boxes.node->dtype));
   check_operand_type(b, RULE_NUMBER, (dtype)scores.node->dtype);
   check_boxes(b, boxes.node, scores.node);
   const node *most = scores.node->dims[0];

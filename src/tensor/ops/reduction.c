@@ -48,7 +48,7 @@ const node *axes_not_empty(builder *b, const node *x, const axis_list *l) {
                  (long long)l->at[i]);
     b->needed = ix_add_const(b->ir, size, -1);
     if (ix_prove_nonnegative(b->ir, b->needed)) continue;
-    if (!size_is_computed(b, size))
+    if (!b->is_in_branch && !size_is_computed(b, size))
       diag_raise(b->diag, TN_ERR_SHAPE,
                  "axis %lld, of size %s, can be empty, without a maximum or minimum: give its "
                  "variables a minimum that rules this out",

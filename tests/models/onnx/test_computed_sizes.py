@@ -317,6 +317,45 @@ def run_empty_refusals(library, check):
         loaded.free()
 
 
+def run_other_branches(library, check):
+    """A branch that is not taken needs no elements of an input; one that is taken does."""
+    last = node("ArgMax", ["x"], ["at"], axis=0, keepdims=0)
+    first = scalar("never", -1)
+    row = [constant("one", 1), node("Shape", ["x"], ["n"]), node("Concat", ["one", "n"], ["to"], axis=0),
+           node("Reshape", ["x", "to"], ["row"]), constant("at", 0)]
+    is_some = [node("ReduceSum", ["x"], ["sum"], keepdims=0), scalar("zero", 0, np.float32),
+               node("Greater", ["sum", "zero"], ["is_some"])]
+    of_size = [node("Size", ["x"], ["size"]), scalar("s0", 0), node("Greater", ["size", "s0"], ["is_some"])]
+    for label, condition, taken, other in (
+            ("ArgMax", is_some, [last, node("Identity", ["at"], ["r"])], [first, node("Identity", ["never"], ["r"])]),
+            ("ArgMax of some", of_size, [last, node("Identity", ["at"], ["r"])],
+             [first, node("Identity", ["never"], ["r"])]),
+            ("Reshape", is_some, [*row, node("Squeeze", ["row", "at"], ["r"])], [node("Neg", ["x"], ["r"])])):
+        made = model(condition + [chosen("is_some", branch(*taken), branch(*other))])
+        reference = ReferenceEvaluator(made)
+        for interpreted in (False, True):
+            loaded = library.load(made.SerializeToString(), interpreted=interpreted)
+            binding = loaded.bind()
+            for x in ([1, 3, 2], [], [-1, -2, 0.5], [2]):
+                given = {"x": np.array(x, np.float32)}
+                expected, y = np.asarray(reference.run(None, given)[0]), binding.run(given)["y"]
+                check(f"{label} in a branch, {x}, {interpreted}",
+                      y.shape == expected.shape and np.array_equal(y, expected), f"{y}, not {expected}")
+            binding.free()
+            loaded.free()
+    loaded = library.load(model(is_some + [chosen("is_some", branch(first, node("Identity", ["never"], ["r"])),
+                                                  branch(last, node("Identity", ["at"], ["r"])))]).SerializeToString())
+    binding = loaded.bind()
+    try:
+        check("ArgMax of nothing", False, str(binding.run({"x": np.zeros(0, np.float32)})))
+    except Refused as e:
+        check("ArgMax of nothing", e.status == "ERR_SHAPE" and "must be at least 1" in e.message, f"{e}")
+    y = binding.run({"x": np.array([-3, -1], np.float32)})["y"]
+    check("ArgMax after nothing", y == 1, f"{y}")
+    binding.free()
+    loaded.free()
+
+
 def run_products(library, check):
     """Shapes of 2⁶⁴ + 4 elements, which are 4 in 64 bits, do not fit 4 of them."""
     nodes = [constant("places", 0, 1, 2, 3), node("Gather", ["x", "places"], ["four"]),
@@ -416,6 +455,7 @@ def main():
     run_empty(library, check)
     run_refusals(library, check)
     run_empty_refusals(library, check)
+    run_other_branches(library, check)
     run_products(library, check)
     run_split(library, check)
     run_no_parts(library, check)

@@ -323,6 +323,21 @@ def read_in_branches():
                   node("If", ["some"], ["y"], **branches)], [X, COUNT], [("y", F32, None)], checked=False)
 
 
+def nothing_in_branches():
+    """The loop's results are read in a branch alone, of which nothing remains, as it is of size 0."""
+    inner = branch(constant("end", [-1]), constant("first", [0]), node("Slice", ["sums", "end", "end", "first"], ["none"]),
+                   node("Shape", ["none"], ["m"]), node("TopK", ["none", "m"], ["v", "at"], axis=0),
+                   node("Cast", ["at"], ["r"], to=F32))
+    outer = branch(loop(["k", "yes", "x"], ["grown", "sums"],
+                        [node("Concat", ["s", "x"], ["t"], axis=0), node("ReduceSum", ["s"], ["e"], keepdims=0), ONWARD],
+                        [("s", F32, N)], [("t", F32, ["m"]), ("e", F32, [])]),
+                   node("ReduceMax", ["x"], ["high"], keepdims=0), node("Greater", ["high", "one"], ["is_high"]),
+                   node("If", ["is_high"], ["r"], then_branch=inner, else_branch=branch(node("Neg", ["x"], ["r"]))))
+    return model([node("ReduceSum", ["x"], ["sum"], keepdims=0), node("Greater", ["sum", "one"], ["is_some"]),
+                  node("If", ["is_some"], ["y"], then_branch=outer, else_branch=branch(node("Abs", ["x"], ["r"])))],
+                 [X, COUNT], [("y", F32, None)], checked=False)
+
+
 def shrinks_and_grows():
     steps = [node("Split", ["s"], ["a", "b"], axis=0, num_outputs=2), node("Add", ["a", "b"], ["t"]),
              node("Concat", ["r", "a"], ["q"], axis=0), ONWARD]
@@ -455,6 +470,8 @@ CASES = {
     "a rank that a condition ends": (until(), vectors(3, 1, 5)),
     "branches that sizes take": (branches_of_sizes(), vectors(8, 4, 1, k=[4, 1, 2])),
     "a result that branches read": (read_in_branches(), vectors(5, 3, 1, k=[4, 1, 2])),
+    "a result of which nothing remains": (nothing_in_branches(), [
+        {"x": np.array(x, np.float32), "k": np.array(3)} for x in ([3, 4], [-1, 0.5, 0.25], [0.5, 0.75, 0.25])]),
     "states that shrink and grow": (shrinks_and_grows(), vectors(8, 24, 4, k=[3, 2, 0])),
     "a loop in an unrolled one": (unrolled(), vectors(5, 3, 1, k=[2, 1, 0])),
     "a Scan of halves": (scan_of_halves(), [{"s0": some(n), "x": some(k, 2 * n)}

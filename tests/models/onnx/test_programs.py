@@ -78,14 +78,14 @@ def compare(printed, expected):
                for _, scores in lines for score in scores.split())
 
 
-def cell():
+def cell(*batch):
     """Makes a step of attention: a row over all rows so far, and a sum of all steps."""
-    width = 4
+    width, axis = 4, len(batch)
     rng = np.random.default_rng(51)
     weight = numpy_helper.from_array(rng.standard_normal((width, width)).astype(np.float32), "w")
     nodes = [helper.make_node("MatMul", ["row", "w"], ["key"]),
-             helper.make_node("Concat", ["past", "key"], ["present"], axis=0),
-             helper.make_node("Transpose", ["present"], ["turned"], perm=[1, 0]),
+             helper.make_node("Concat", ["past", "key"], ["present"], axis=axis),
+             helper.make_node("Transpose", ["present"], ["turned"], perm=[*range(axis), axis + 1, axis]),
              helper.make_node("MatMul", ["row", "turned"], ["scores"]),
              helper.make_node("Softmax", ["scores"], ["shares"], axis=-1),
              helper.make_node("MatMul", ["shares", "present"], ["mixed"]),
@@ -96,39 +96,47 @@ def cell():
         return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
 
     graph = helper.make_graph(nodes, "cell",
-                              [value("row", "rows", width), value("past", "n", width), value("sum")],
-                              [value("mixed", None, width), value("present", None, width),
-                               value("total")], [weight])
+                              [value("row", *batch, "rows", width), value("past", *batch, "n", width),
+                               value("sum")],
+                              [value("mixed", *batch, None, width),
+                               value("present", *batch, None, width), value("total")], [weight])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.checker.check_model(model)
     return model
 
 
-def step_lines(model, steps):
+def step_lines(model, steps, *batch):
     """Returns each step's outputs by ONNX Runtime: shape and last element."""
     session = onnxruntime.InferenceSession(model.SerializeToString())
-    past, total = np.zeros((0, 4), np.float32), np.float32(0)
+    past, total = np.zeros((*batch, 0, 4), np.float32), np.float32(0)
     for step in range(1, steps + 1):
-        out = session.run(None, {"row": np.full((1, 4), step, np.float32), "past": past,
+        out = session.run(None, {"row": np.full((*batch, 1, 4), step, np.float32), "past": past,
                                  "sum": np.asarray(total)})
         _, past, total = out
         yield [("x".join(map(str, x.shape)), float(x.reshape(-1)[-1])) for x in map(np.asarray, out)]
 
 
-def check_steps(program, folder):
-    """The failures of onnx_steps."""
-    path, model, steps = Path(folder) / "cell.onnx", cell(), 9
-    onnx.save(model, path)
-    failures = []
-    r = run(program, path, str(steps), "present=past", "total=sum")
-    lines = r.stdout.splitlines()
+def check_lines(r, steps, reference):
+    """The failures of a run of onnx_steps."""
+    lines, failures = r.stdout.splitlines(), []
     if r.returncode or len(lines) != steps:
         return [f"steps: {r}"]
-    for i, (line, expected) in enumerate(zip(lines, step_lines(model, steps)), 1):
+    for i, (line, expected) in enumerate(zip(lines, reference), 1):
         told = re.findall(r" (\w+) ?([0-9x]*) … (\S+)", line.removeprefix(f"step {i}:"))
         if [t[:2] for t in told] != [(n, e[0]) for n, e in zip(("mixed", "present", "total"), expected)] \
                 or not np.allclose([float(t[2]) for t in told], [e[1] for e in expected], 1e-4, 1e-5):
             failures.append(f"{line}; ONNX Runtime has {expected}")
+    return failures
+
+
+def check_steps(program, folder):
+    """The failures of onnx_steps; an open batch is 1, as rows have it too."""
+    path, steps, failures = Path(folder) / "cell.onnx", 9, []
+    for names, batch in ((("batch",), (1,)), ((), ())):
+        model = cell(*names)
+        onnx.save(model, path)
+        r = run(program, path, str(steps), "present=past", "total=sum")
+        failures += check_lines(r, steps, step_lines(model, steps, *batch))
     for args, status, said in (([], 2, "usage"), ([path, "0"], 1, "steps"),
                                ([path, "2", "total=past"], 1, "rank 0"),
                                ([path, "2", "mix=past"], 1, 'no output "mix"'),

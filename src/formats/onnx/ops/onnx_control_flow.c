@@ -456,12 +456,17 @@ static void import_open(void *arg) {
 }
 
 /** Imports both branches; of a failure the sizes are to blame if they alone decide on the branch.
- */
+    A branch that a run does not take bounds no sizes of inputs, where operators can do without. */
 static void import_either(onnx_call *c, const node *condition) {
+  builder *b = onnx_builder(c);
   open_branches j = {c, condition};
-  if (diag_catch(onnx_builder(c)->diag, import_open, &j) == TN_OK) return;
+  bool was_in_branch = b->is_in_branch;
+  b->is_in_branch |= condition != NULL;
+  tn_status s = diag_catch(b->diag, import_open, &j);
+  b->is_in_branch = was_in_branch;
+  if (s == TN_OK) return;
   onnx_blame_sizes_of_input(c, 0);
-  diag_rethrow(onnx_builder(c)->diag);
+  diag_rethrow(b->diag);
 }
 
 void onnx_If(onnx_call *c) {

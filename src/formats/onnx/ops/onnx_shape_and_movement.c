@@ -45,7 +45,8 @@ static const node *infer_size(onnx_call *c, const node *x, const sizes *to, size
 /* Without allowzero a 0 in the shape copies the input's size at the same index. A computed size may
    be 0 only when the model runs, too late for that: its factors are required to be nonzero, unless
    the input's size is 0 with them. One that the run computes is a size of 0 then, and so is a sum
-   of sizes, as past and new tokens: which of them was to be nonzero nobody says. */
+   of sizes, as past and new tokens: which of them was to be nonzero nobody says. So are sizes in a
+   branch that a run may not take, as that of a decoder which has past tokens. */
 
 /** True for sums of several sizes, which are 0 only where all of them are. */
 static bool is_sum_of_sizes(const node *n) {
@@ -120,7 +121,7 @@ void onnx_Reshape(onnx_call *c) {
       shape_argument_check_size(c, &to, i);
     }
   }
-  for (size_t i = 0; i < to.rank && zero_copies; i++)
+  for (size_t i = 0; i < to.rank && zero_copies && !onnx_builder(c)->is_in_branch; i++)
     if (i != wildcard)
       require_nonzero_size(c, i, to.at[i], i < x.node->rank ? x.node->dims[i] : NULL);
   if (wildcard != SIZE_MAX) to.at[wildcard] = infer_size(c, x.node, &to, wildcard);
