@@ -14,7 +14,7 @@
 #include "tensor/state/handle_node.h"
 #include "tensor/state/state.h"
 
-/** What makes the sizes of a tensor fit a state, as a part of a message. */
+/** A part of a message: how computed sizes of a tensor fit a state; "" where it has none. */
 static const char *hint_for_computed(builder *b, const node *n) {
   for (size_t i = 0; i < n->rank; i++)
     if (size_is_computed(b, n->dims[i]))
