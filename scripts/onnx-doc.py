@@ -87,8 +87,8 @@ so in all versions, or in those that are named.
   trips of a Loop. Where they must equal others, the run compares them: for elementwise operators, MatMul, Concat,
   Expand, Reshape, Split and NonMaxSuppression, and K of a TopK with its axis. A size that does not fit fails
   the run, with the name of the node that computes or checks it.
-- A computed size that turns out to be 1 is not broadcast. A computed size of 0 in a Reshape, or a sum of
-  sizes that is 0, is 0 and copies no size of the input. A computed size of -1, or a negative computed pad,
+- A computed size that turns out to be 1 is not broadcast. A computed size of 0 in a Reshape, a sum of
+  sizes that is 0, and any size of 0 in a branch that a run may leave out, is 0 and copies no size of the input. A computed size of -1, or a negative computed pad,
   fails the run.
 
 ## Functions
