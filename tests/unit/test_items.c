@@ -289,10 +289,12 @@ static void states_take_realised_sizes(void **state) {
   tn_tensor *y = tn_masked_select(x, tn_gt(x, tn_num(c, 0)));
   tn_tensor *s = tn_state(tn_zeros(c, tn_shape(2), TN_F32));
   assert_int_equal(tn_read(tn_state(y), TN_F32, out, sizeof out), TN_ERR_SHAPE);
-  check_text(tn_message(c), "a number once the tensor is realised (tn_realize)");
+  check_text(tn_message(c),
+             "sizes that follow from elements are numbers once it is realised (tn_realize)");
   tn_assign(s, y);
   assert_int_equal(tn_read(s, TN_F32, out, sizeof out), TN_ERR_SHAPE);
-  check_text(tn_message(c), "a number once the tensor is realised (tn_realize)");
+  check_text(tn_message(c),
+             "sizes that follow from elements are numbers once it is realised (tn_realize)");
   check_ok(c, tn_realize(c, &y, 1));
   tn_assign(s, y);
   check_ok(c, tn_read(tn_add(s, tn_state(y)), TN_F32, out, sizeof out));

@@ -18,7 +18,7 @@
 static const char *hint_for_computed(builder *b, const node *n) {
   for (size_t i = 0; i < n->rank; i++)
     if (size_is_computed(b, n->dims[i]))
-      return "; what follows from elements is a number once the tensor is realised (tn_realize)";
+      return "; sizes that follow from elements are numbers once it is realised (tn_realize)";
   return "";
 }
 

@@ -1,7 +1,7 @@
 /* Implements the evaluation of ITEMs, in the order in which they depend on each other. Reductions,
    scans and scatters that an element depends on and the rest of the graph reads too are evaluated
-   with it, so that they are computed once. Elements that depend on inputs of plans are left to
-   these, without a try. */
+   with it, so that they are computed once. Elements that depend on inputs of plans are not
+   evaluated: the runs of these compute them. */
 #include "tensor/eval/evaluate_items.h"
 
 #include "device/memory/buffer.h"
@@ -63,12 +63,11 @@ static map nodes_of_runs(tn_context *c, const node_list *order) {
   map found = {0};
   for (size_t i = 0; i < order->n; i++) {
     const node *n = order->at[i];
-    bool is_found = graph_input_is_of_runs(c, n);
-    for (size_t k = is_choice(n) ? 3 : 0; k < n->n_src && !is_found; k++)
-      is_found = map_has(&found, n->src[k]);
-    if (is_choice(n))
-      is_found =
-          map_has(&found, n->src[0]) || (map_has(&found, n->src[1]) && map_has(&found, n->src[2]));
+    bool is_found = graph_input_is_of_runs(c, n), chooses = is_choice(n);
+    for (size_t k = 0; k < n->n_src && !is_found; k++) {
+      bool is_side = chooses && (k == 1 || k == 2);
+      is_found = map_has(&found, n->src[k]) && (!is_side || map_has(&found, n->src[3 - k]));
+    }
     if (is_found) map_set(&c->arena, &found, n, (void *)n);
   }
   return found;
