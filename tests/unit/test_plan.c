@@ -85,6 +85,21 @@ static void small_results_stand_beside_varying_ones(void **state) {
   }
 }
 
+/** Kernels do not loop over the rows of empty arrays, which may be more than a run can visit. */
+static void empty_arrays_may_have_many_rows(void **state) {
+  tn_context *c = *state;
+  const tn_dim rows = (tn_dim)1 << 40;
+  tn_dim n = tn_dim_var(c, "n", 0, 4);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n, rows, 16), TN_F32);
+  tn_tensor *out[] = {tn_softmax(tn_permute(x, tn_axes(2, 0, 1)), 1),
+                      tn_softmax(tn_permute(x, tn_axes(1, 2, 0)), 2)};
+  tn_binding *b = bind_compiled(c, out, 2, NULL);
+  tn_binding_input(b, "x", tn_shape(0, rows, 16), TN_F32, NULL, 0);
+  check_bound(b, tn_binding_run(b));
+  assert_true(tn_binding_type(b, "0").shape.size[2] == rows);
+  check_output_floats(b, "1", 0, NULL);
+}
+
 /** One kernel writes a state and sums the old contents that it read. */
 static void old_contents_are_summed_first(void **state) {
   tn_context *c = *state;
@@ -1289,6 +1304,7 @@ int main(void) {
       WITH(plans_run_many_times),
       WITH(sizes_vary),
       WITH(small_results_stand_beside_varying_ones),
+      WITH(empty_arrays_may_have_many_rows),
       WITH(old_contents_are_summed_first),
       WITH(plans_read_what_values_were_computed_from),
       cmocka_unit_test(sizes_have_any_name),

@@ -72,8 +72,14 @@ tn_status program_prepare(const tn_program *p, const tn_launch *l, tn_work *w, t
   return check_scratch_buffer(p, l, w->global, f);
 }
 
+bool program_stores_nothing(const tn_program *p, const tn_launch *l) {
+  for (size_t i = 0; i < p->facts.n_globals; i++)
+    if (p->limits.arrays[i].is_stored && l->buffers[i].bytes) return false;
+  return true;
+}
+
 tn_status program_execute(tn_program *p, const tn_launch *l, tn_failure *f) {
   tn_work w;
   tn_status status = program_prepare(p, l, &w, f);
-  return status ? status : immediate_run(p->device, &w, f);
+  return status || program_stores_nothing(p, l) ? status : immediate_run(p->device, &w, f);
 }

@@ -38,6 +38,10 @@ void program_release(tn_program *p);
 tn_status program_prepare(const tn_program *p, const tn_launch *launch, tn_work *work,
                           tn_failure *failure);
 
+/** True if all arrays that a launch stores are empty: it may loop over very many rows without
+    elements, and need not run. */
+bool program_stores_nothing(const tn_program *p, const tn_launch *launch);
+
 /** Runs a launch, and returns when it is done. Allocates nothing of its own. */
 tn_status program_execute(tn_program *p, const tn_launch *launch, tn_failure *f);
 

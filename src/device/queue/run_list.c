@@ -25,7 +25,8 @@ tn_status queue_run_on_host(const command *c, tn_failure *f) {
 static tn_status run_exec(const tn_queue *q, const command *c, tn_failure *f) {
   tn_work w;
   tn_status status = queue_prepare_launch(q, c, &w, f);
-  return status ? status : q->device->backend->execute(q->device->state, &w, f);
+  if (status || program_stores_nothing(c->program, c->launch)) return status;
+  return q->device->backend->execute(q->device->state, &w, f);
 }
 
 static tn_status run_wait(tn_queue *q, const command *c, queue_position at, tn_failure *f) {
