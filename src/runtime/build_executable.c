@@ -301,8 +301,10 @@ static void add_steps(build_state *m) {
   p->steps = arena_alloc(&p->arena, (p->n_steps + 1) * sizeof *p->steps);
   for (size_t i = 0; i < p->n_steps; i++) add_step(m, &p->steps[i], &m->schedule->steps.at[i]);
   executable_link_loops(p);
-  if (!executable_link_items(p))
+  arena_mark here = arena_save(ir_scratch(m->g));
+  if (!executable_link_items(p, ir_scratch(m->g)))
     diag_raise(m->d, TN_ERR_INTERNAL, "%s: a step comes before a size that it needs", p->name);
+  arena_rewind(ir_scratch(m->g), here);
   executable_link_queues(p);
 }
 
@@ -372,8 +374,9 @@ static const char **var_names(const executable *p, arena *a) {
   return names;
 }
 
-/** Adds the ITEMs; their bounds are sizes from `first` on, followed by the sizes of roots. */
-static void add_items(build_state *m, const schedule *s, size_t first) {
+/** Adds the ITEMs; their guards are sizes from `guard` on, followed by their bounds and the sizes
+   of roots. */
+static void add_items(build_state *m, const schedule *s, size_t guard) {
   executable *p = m->p;
   const schedule_items *items = s->items;
   p->n_items = items->at.n;
@@ -384,9 +387,10 @@ static void add_items(build_state *m, const schedule *s, size_t first) {
                                     .buffer = s->outputs[items->first + i],
                                     .var = executable_var(p, from->var->text),
                                     .min = from->min,
-                                    .most = first + i};
+                                    .guard = s->item_guards[i] ? guard++ : SIZE_MAX};
   }
-  executable_set_root_sizes(p, m->request->roots, m->request->n_roots, first + p->n_items);
+  for (size_t i = 0; i < p->n_items; i++) p->items[i].most = guard + i;
+  executable_set_root_sizes(p, m->request->roots, m->request->n_roots, guard + p->n_items);
 }
 
 /** Collects the variables of all kernels and sizes, and compiles the sizes of buffers and the trip
@@ -402,9 +406,11 @@ static void add_sizes(build_state *m) {
   m->first_guard = all.n;
   for (size_t i = 0; i < s->steps.n; i++)
     if (s->steps.at[i].guard) vec_push(a, &all, s->steps.at[i].guard);
+  size_t first_item_guard = all.n;
+  for (size_t i = 0; s->items && i < s->items->at.n; i++)
+    if (s->item_guards[i]) vec_push(a, &all, s->item_guards[i]);
   for (size_t i = 0; s->items && i < s->items->at.n; i++)
     vec_push(a, &all, s->items->at.at[i].most);
-  size_t n_bounded = all.n;
   for (size_t i = 0; s->items && i < s->items->sizes.n; i++)
     vec_push(a, &all, s->items->sizes.at[i]);
   size_t n = all.n;
@@ -417,7 +423,7 @@ static void add_sizes(build_state *m) {
   add_vars(m, all.at, all.n);
   const char **names = var_names(p, a);
   p->sizes = launch_exprs_compile(&p->arena, all.at, n, names, p->n_vars);
-  if (s->items) add_items(m, s, n_bounded - s->items->at.n);
+  if (s->items) add_items(m, s, first_item_guard);
 }
 
 /** Counts operations and bytes of each kernel; sizes in the counts stay expressions. */

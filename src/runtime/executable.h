@@ -39,6 +39,7 @@ typedef struct executable_item {
   size_t var;       /* the variable that it becomes */
   int64_t min;
   size_t most;    /* the greatest value, an index into `sizes` */
+  size_t guard;   /* index into `sizes`: it has no bounds where that is 0; SIZE_MAX: always */
   size_t segment; /* n_segments: no step needs it */
   size_t writer;  /* the step that computes it */
 } executable_item;
@@ -195,7 +196,7 @@ void executable_link_loops(executable *p);
 void executable_set_root_sizes(executable *p, const node *const roots[], size_t n, size_t first);
 
 /** Divides the steps into segments, by the ITEMs that decide sizes which they mention; false if a
-    step mentions one before it is computed. */
-bool executable_link_items(executable *p);
+    step mentions one before it is computed. Works in `work`. Raises TN_ERR_MEMORY. */
+bool executable_link_items(executable *p, arena *work);
 
 #endif

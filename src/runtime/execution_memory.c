@@ -54,6 +54,7 @@ void execution_memory_open(struct execution *e) {
   e->values.vars = arena_calloc(a, p->n_vars + 1, sizeof *e->values.vars);
   e->values.has_value = arena_calloc(a, p->n_vars + 1, sizeof *e->values.has_value);
   e->values.sizes = arena_calloc(a, p->sizes.n_results + 1, sizeof *e->values.sizes);
+  e->values.items = arena_calloc(a, p->n_items + 1, sizeof *e->values.items);
   e->values.is_used = arena_calloc(a, p->n_buffers + 1, sizeof *e->values.is_used);
   e->values.terms = launch_terms_open(a, p->sizes.n_terms);
   e->memory.buffers = arena_calloc(a, p->n_buffers + 1, sizeof *e->memory.buffers);
@@ -167,27 +168,32 @@ static tn_status refuse_buffer(const struct execution *e, size_t buffer, diag *d
   return diag_prefix(d, "%s", p->name);
 }
 
-static tn_status read_item(struct execution *e, const executable_item *item, diag *d) {
+/** Reads an element. An ITEM whose guard may not be known yet has no bounds, its variable has. */
+static tn_status read_item(struct execution *e, size_t number, diag *d) {
+  const executable_item *item = &e->p->items[number];
   const tn_program_var *v = &e->p->vars[item->var];
   const tn_span *span = &e->memory.spans[item->buffer];
   int64_t value = v->min;
-  e->values.vars[item->var] = value;
-  if (executable_skips(e->p, item->writer, e->segment, e->values.sizes)) return TN_OK;
-  if (span->bytes < sizeof value)
-    return diag_set(d, TN_ERR_INTERNAL, "%s: a size has no element", e->p->name);
-  tn_status s = span_read(span, DT_I64, DT_I64, &value, 1, d);
-  if (s != TN_OK) return s;
-  if (value < item->min || value < v->min || value > v->max)
-    return item_refuse(e->p->name, item->name, value, item->min, v->max, d);
-  e->values.vars[item->var] = value;
+  if (!executable_skips(e->p, item->writer, e->segment, e->values.sizes)) {
+    if (span->bytes < sizeof value)
+      return diag_set(d, TN_ERR_INTERNAL, "%s: a size has no element", e->p->name);
+    tn_status s = span_read(span, DT_I64, DT_I64, &value, 1, d);
+    if (s != TN_OK) return s;
+  }
+  e->values.items[number] = value;
+  e->values.vars[item->var] = value < v->min || value > v->max ? v->min : value;
   return TN_OK;
 }
 
-/** Refuses an element that is above its bound. */
-static tn_status check_item(const struct execution *e, const executable_item *item, diag *d) {
-  int64_t value = e->values.vars[item->var], most = e->values.sizes[item->most];
-  if (value <= most || executable_skips(e->p, item->writer, e->segment, e->values.sizes))
-    return TN_OK;
+/** Refuses an element that is out of its bounds, where the ITEM's guard holds. */
+static tn_status check_item(const struct execution *e, size_t number, diag *d) {
+  const executable_item *item = &e->p->items[number];
+  const tn_program_var *v = &e->p->vars[item->var];
+  int64_t value = e->values.items[number], most = e->values.sizes[item->most];
+  if (item->guard != SIZE_MAX && !e->values.sizes[item->guard]) return TN_OK;
+  if (value < item->min || value < v->min || value > v->max)
+    return item_refuse(e->p->name, item->name, value, item->min, v->max, d);
+  if (value <= most) return TN_OK;
   if (most == LAUNCH_NO_VALUE) return refuse_size(e, item->most, item->name, d);
   return item_refuse(e->p->name, item->name, value, item->min, most, d);
 }
@@ -197,9 +203,9 @@ tn_status execution_read_items(struct execution *e, size_t segment, diag *d) {
   const segment_list *items = &p->segments.items;
   size_t first = items->first[segment], end = items->first[segment + 1];
   tn_status s = TN_OK;
-  for (size_t k = first; k < end && s == TN_OK; k++) s = read_item(e, &p->items[items->at[k]], d);
+  for (size_t k = first; k < end && s == TN_OK; k++) s = read_item(e, items->at[k], d);
   if (s == TN_OK) evaluate_segment(e, segment);
-  for (size_t k = first; k < end && s == TN_OK; k++) s = check_item(e, &p->items[items->at[k]], d);
+  for (size_t k = first; k < end && s == TN_OK; k++) s = check_item(e, items->at[k], d);
   return s;
 }
 

@@ -21,7 +21,9 @@ typedef struct execution_values {
   bool is_evaluated; /* `sizes` that no ITEM decides follow from `vars` */
   int64_t *sizes;    /* the executable's `sizes`; LAUNCH_NO_VALUE: one that cannot be computed */
   launch_terms terms;
-  bool *is_used; /* each buffer, by a step that the run does not skip; set if there are guards */
+  int64_t *items; /* each ITEM's element; its variable has the least value where the element is out
+                     of the variable's bounds */
+  bool *is_used;  /* each buffer, by a step that the run does not skip; set if there are guards */
 } execution_values;
 
 /** Owner of a slot of scratch memory: a buffer, or the extra array of a step's kernel. */

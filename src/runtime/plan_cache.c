@@ -152,7 +152,8 @@ static void load_body(void *arg) {
     f->has_programs = find_for_device(f, records, n, i);
   if (!f->has_programs) return;
   if (!launches_fit_kernels(p, f->work)) f->fault = "launches do not match the kernels";
-  if (!f->fault && !executable_link_items(p)) f->fault = "sizes that are computed too late";
+  if (!f->fault && !executable_link_items(p, f->work))
+    f->fault = "sizes that are computed too late";
   copy_scratch_sizes(p);
   if (!f->fault) executable_link_queues(p);
 }

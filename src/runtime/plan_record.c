@@ -15,7 +15,7 @@
 _Static_assert(sizeof((executable_buffer){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) ==
                    sizeof(executable_buffer),
                "");
-_Static_assert(sizeof((executable_item){0, 0, 0, 0, 0, 0, 0}) == sizeof(executable_item), "");
+_Static_assert(sizeof((executable_item){0, 0, 0, 0, 0, 0, 0, 0}) == sizeof(executable_item), "");
 _Static_assert(sizeof((executable_step){0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
                                         0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) == sizeof(executable_step),
                "");
@@ -130,6 +130,7 @@ static void add_items(str *to, const executable *p) {
     serialise_number(to, item->var);
     serialise_number(to, (uint64_t)item->min);
     serialise_number(to, item->most);
+    serialise_number(to, item->guard == SIZE_MAX ? p->sizes.n_results : item->guard);
   }
 }
 
@@ -300,11 +301,17 @@ static void read_sizes(plan_reader *k) {
   require(k, p->count_sizes.n_results == k->n_count_sizes);
 }
 
+/** Reads a number of `sizes`, or SIZE_MAX. */
+static size_t read_guard(plan_reader *k) {
+  size_t n = k->p->sizes.n_results, guard = (size_t)deserialise_below(&k->w, n + 1);
+  return guard == n ? SIZE_MAX : guard;
+}
+
 /** Reads ITEMs, whose bounds are the sizes before those of the roots, which come last. */
 static void read_items(plan_reader *k) {
   executable *p = k->p;
   size_t n_sizes = 0, n = p->sizes.n_results;
-  p->n_items = deserialise_count(&k->w, 5 * sizeof(uint64_t));
+  p->n_items = deserialise_count(&k->w, 6 * sizeof(uint64_t));
   p->items = arena_calloc(&p->arena, p->n_items + 1, sizeof *p->items);
   for (size_t i = 0; i < k->r->n_roots; i++) n_sizes += k->r->roots[i]->rank;
   require(k, !p->n_items || n >= p->n_buffers + p->n_items + n_sizes);
@@ -315,6 +322,7 @@ static void read_items(plan_reader *k) {
     item->var = (size_t)deserialise_below(&k->w, p->n_vars);
     item->min = (int64_t)deserialise_number(&k->w);
     item->most = (size_t)deserialise_below(&k->w, n);
+    item->guard = read_guard(k);
     if (k->w.failed) return;
     const executable_buffer *b = &p->buffers[item->buffer];
     require(k, b->role == BUFFER_ROLE_OUTPUT && b->dtype == DT_I64);
@@ -328,10 +336,8 @@ static void read_items(plan_reader *k) {
 
 /** Reads a step's buffers and its guard. */
 static void read_buffers_of_step(plan_reader *k, executable_step *s) {
-  size_t n = k->p->sizes.n_results;
   s->buffers = read_list(k, &s->n_buffers, k->p->n_buffers);
-  s->guard = (size_t)deserialise_below(&k->w, n + 1);
-  if (s->guard == n) s->guard = SIZE_MAX;
+  s->guard = read_guard(k);
 }
 
 static void read_kernel(plan_reader *k, executable_step *s) {

@@ -211,6 +211,37 @@ static void sizes_of_the_other_side_may_be_impossible(void **state) {
   }
 }
 
+/** An element that is read outside of a side, too, has no bounds there but its own: those of the
+    side fail a run that takes the side, by a condition that is given or computed. */
+static void bounds_of_one_side_are_its_own(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32), *k = count_positive(c, x);
+  tn_tensor *given = tn_input(c, "given", TN_SCALAR, TN_BOOL), *is_many = tn_ge(k, tn_int(c, 2));
+  tn_tensor *yes = iota(c, tn_dim_item(k, 2, 5)), *no = tn_full(c, tn_shape(1), TN_F32, 9);
+  for (int i = 0; i < 6; i++) {
+    bool is_given = i % 2, reads_all = i / 2;
+    tn_tensor *out[] = {chosen(c, is_given ? given : is_many, yes, no),
+                        iota(c, tn_dim_item(k, 0, 9)), k};
+    tn_binding *b = bind_compiled(c, out, 1 + (size_t)i / 2, NULL);
+    for (int64_t n = 0; n < 11; n++) {
+      float in[N];
+      bool takes = is_given ? n % 3 : n >= 2, fits = n >= 2 && n <= 5;
+      for (int64_t j = 0; j < N; j++) in[j] = j < n ? 1 : -1;
+      give_x(b, N, in);
+      if (is_given)
+        check_bound(b, tn_binding_input(b, "given", TN_SCALAR, TN_BOOL, &takes, sizeof takes));
+      if ((takes && !fits) || (reads_all && n > 9)) {
+        assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+        check_text(tn_binding_message(b), "it must be from");
+        continue;
+      }
+      check_bound(b, tn_binding_run(b));
+      assert_int_equal(tn_binding_type(b, "0").shape.size[0], takes ? n : 1);
+      if (reads_all) assert_int_equal(tn_binding_type(b, "1").shape.size[0], n);
+    }
+  }
+}
+
 /** The greatest of n³ sums, which are stored. */
 static tn_tensor *max_of_cube(tn_tensor *y, tn_dim n, int axis) {
   tn_tensor *cube = tn_mul(tn_reshape(y, tn_shape(n, 1, 1)),
@@ -505,6 +536,7 @@ int main(void) {
       TEST(sides_have_sizes_of_their_own),
       TEST(sides_may_have_equal_sizes),
       TEST(sizes_of_the_other_side_may_be_impossible),
+      TEST(bounds_of_one_side_are_its_own),
       TEST(sizes_of_the_other_side_may_overflow),
       TEST(branches_nest),
       TEST(loops_and_branches_nest),

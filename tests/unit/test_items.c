@@ -196,6 +196,31 @@ static void axes_are_split(void **state) {
 
 /** A value outside of its bounds fails the run: states keep their contents, and the next is right.
  */
+/** A step waits for the bound of its size, of which nothing else in the step tells, and for what
+    bounds that. */
+static void bounds_are_computed_before(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32);
+  tn_dim k = tn_dim_item(count_positive(c, tn_sub(x, tn_num(c, 2))), 0, N);
+  for (int i = 1; i >= 0; i--)
+    k = tn_dim_item(count_positive(c, tn_sub(x, tn_num(c, i))), 0, tn_dim_add(c, k, 4));
+  tn_tensor *out[] = {tn_arange(c, 0, k, 1, TN_I64)};
+  tn_binding *b = bind_compiled(c, out, 1, NULL);
+  for (size_t i = 0; i < 4; i++) {
+    float in[N] = {1, 1, 3, 2, 3};
+    for (size_t j = 5; j < 5 + i; j++) in[j] = 0.5f;
+    give_x(b, N, in);
+    if (i < 3) {
+      check_bound(b, tn_binding_run(b));
+      check_integers(b, "0", 5 + i, iota);
+    } else {
+      assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+      check_text(tn_binding_message(b), "a size is 8");
+      check_text(tn_binding_message(b), "it must be from 0 to 7");
+    }
+  }
+}
+
 static void bounds_are_checked(void **state) {
   tn_context *c = *state;
   tn_dim n = tn_dim_var(c, "n", 1, N);
@@ -878,6 +903,7 @@ int main(void) {
       WITH(slices_are_clamped),
       WITH(slices_are_sliced),
       WITH(axes_are_split),
+      WITH(bounds_are_computed_before),
       WITH(bounds_are_checked),
       WITH(sizes_are_realised),
       WITH(what_is_no_size_is_refused),

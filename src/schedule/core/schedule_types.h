@@ -66,7 +66,9 @@ typedef struct schedule_item {
   const node *var;
   const node *value; /* the root */
   int64_t min;
-  const node *most; /* the greatest value, an index expression over VARs */
+  const node *most;         /* the greatest value, an index expression over VARs */
+  const size_t *bounded_by; /* the earlier ITEMs that `most` mentions */
+  size_t n_bounded_by;
   const char *name; /* of the tensor whose element it is, for messages */
 } schedule_item;
 
@@ -110,6 +112,8 @@ typedef struct schedule {
   VEC(schedule_step) steps;    /* in an order that respects every dependence */
   const size_t *outputs;       /* the buffer of each root, then of each ITEM */
   const schedule_items *items; /* NULL: there are none */
+  const node **item_guards;    /* of each ITEM: an index from 0 to 1: the host does not check it
+                                  where it is 0; NULL: it always does */
   schedule_slot *slots;        /* of each labelled node */
   size_t n_slots;
 } schedule;

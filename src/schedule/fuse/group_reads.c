@@ -88,7 +88,7 @@ map value_point_coords(arena *a, const value *v, const node *index, const nest *
 
 void group_add_items(grouping *s, group *g, const value *v) {
   for (size_t i = 0; i < v->inputs.items.n; i++)
-    group_use_of(s, g, map_get(&s->values->of, v->inputs.items.at[i]))->is_whole = true;
+    group_use_of(s, g, map_get(&s->values->of, v->inputs.items.at[i].element))->is_whole = true;
 }
 
 void group_add_reads(grouping *s, group *g, const value *v, const point *p) {

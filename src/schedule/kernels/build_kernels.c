@@ -636,6 +636,14 @@ static schedule_slot slot_of(const kernels *k, const node *n) {
   return (schedule_slot){has_buffer ? buffer_of(k, n) : SIZE_MAX, false};
 }
 
+static void add_items(kernels *k) {
+  size_t n = k->in->items->at.n;
+  item_steps_find(k->g, k->in, k->s);
+  k->s->item_guards = arena_alloc(k->a, (n + 1) * sizeof *k->s->item_guards);
+  for (size_t i = 0; i < n; i++)
+    k->s->item_guards[i] = guarded_values_condition(k->g, k->values->item_guards[i]);
+}
+
 void kernels_build(ir *g, const normalised *in, const values *v, const groups *groups,
                    size_t arguments, schedule *s) {
   kernels k = {.g = g,
@@ -657,5 +665,5 @@ void kernels_build(ir *g, const normalised *in, const values *v, const groups *g
   s->n_slots = in->n_labelled;
   s->slots = arena_alloc(k.a, (s->n_slots + 1) * sizeof *s->slots);
   for (size_t i = 0; i < s->n_slots; i++) s->slots[i] = slot_of(&k, in->labelled[i]);
-  if (in->items) item_steps_find(g, in, s);
+  if (in->items) add_items(&k);
 }

@@ -28,26 +28,13 @@ typedef VEC(size_t) item_list;
 typedef struct item_search {
   arena *a;
   const schedule_items *items;
-  item_list *bounds; /* of each ITEM: those that its bound mentions */
-  size_t *found_in;  /* of each ITEM: 1 + the last step that needs it */
+  size_t *found_in; /* of each ITEM: 1 + the last step that needs it */
 } item_search;
 
-static item_list mentioned_items(const item_search *x, const node *const nodes[], size_t n) {
-  node_list order = topo_sort(x->a, nodes, n, NULL, NULL);
-  item_list found = {0};
-  for (size_t i = 0; i < order.n; i++) {
-    uintptr_t number = (uintptr_t)map_get(&x->items->of, order.at[i]);
-    if (number) vec_push(x->a, &found, (size_t)number - 1);
-  }
-  return found;
-}
-
-static void add_new(item_search *x, size_t step, const item_list *of, item_list *to) {
-  for (size_t i = 0; i < of->n; i++) {
-    if (x->found_in[of->at[i]] == step + 1) continue;
-    x->found_in[of->at[i]] = step + 1;
-    vec_push(x->a, to, of->at[i]);
-  }
+static void add_new(item_search *x, size_t step, size_t item, item_list *to) {
+  if (x->found_in[item] == step + 1) return;
+  x->found_in[item] = step + 1;
+  vec_push(x->a, to, item);
 }
 
 static int compare_numbers(const void *a, const void *b) {
@@ -57,9 +44,16 @@ static int compare_numbers(const void *a, const void *b) {
 
 /** The ITEMs that a step mentions, and those that bound them. */
 static item_list items_of_step(item_search *x, const node_list *nodes, size_t step) {
-  item_list mentioned = mentioned_items(x, nodes->at, nodes->n), all = {0};
-  add_new(x, step, &mentioned, &all);
-  for (size_t i = 0; i < all.n; i++) add_new(x, step, &x->bounds[all.at[i]], &all);
+  item_list all = {0};
+  node_list order = topo_sort(x->a, nodes->at, nodes->n, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    uintptr_t number = (uintptr_t)map_get(&x->items->of, order.at[i]);
+    if (number) add_new(x, step, (size_t)number - 1, &all);
+  }
+  for (size_t i = 0; i < all.n; i++) {
+    const schedule_item *item = &x->items->at.at[all.at[i]];
+    for (size_t k = 0; k < item->n_bounded_by; k++) add_new(x, step, item->bounded_by[k], &all);
+  }
   if (all.n) qsort(all.at, all.n, sizeof *all.at, compare_numbers);
   return all;
 }
@@ -68,10 +62,7 @@ void item_steps_find(ir *g, const normalised *in, schedule *s) {
   const schedule_items *items = s->items = in->items;
   item_search x = {.a = ir_scratch(g), .items = items};
   arena_mark outer = arena_save(x.a);
-  x.bounds = arena_calloc(x.a, items->at.n + 1, sizeof *x.bounds);
   x.found_in = arena_calloc(x.a, items->at.n + 1, sizeof *x.found_in);
-  for (size_t k = 0; k < items->at.n; k++)
-    x.bounds[k] = mentioned_items(&x, &items->at.at[k].most, 1);
   for (size_t i = 0; i < s->steps.n; i++) {
     schedule_step *step = &s->steps.at[i];
     arena_mark here = arena_save(x.a);

@@ -69,7 +69,8 @@ static void find_wholes(naming *m, const values *v) {
     const value *x = v->at.at[i];
     if (map_has(&m->whole, x->tensor)) continue;
     void *label = first_label(m, &x->inputs.tensors);
-    if (!label) label = first_label(m, &x->inputs.items);
+    for (size_t k = 0; !label && k < x->inputs.items.n; k++)
+      label = map_get(&m->whole, x->inputs.items.at[k].element);
     if (label) map_set(m->work, &m->whole, x->tensor, label);
   }
 }

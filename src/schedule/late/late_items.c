@@ -63,6 +63,18 @@ static const node *var_of_item(extracting *x, const node *item) {
                                     .n_text = strlen(text)});
 }
 
+/** Finds the ITEMs that the bound of another one mentions. */
+static void find_bounds(const extracting *x, schedule_item *of) {
+  VEC(size_t) found = {0};
+  node_list order = topo_sort(x->a, &of->most, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    uintptr_t number = (uintptr_t)map_get(&x->items->of, order.at[i]);
+    if (number) vec_push(x->a, &found, (size_t)number - 1);
+  }
+  of->bounded_by = found.at;
+  of->n_bounded_by = found.n;
+}
+
 /** The variable of an ITEM whose sources hold no ITEM; `from`: the ITEM of the graph. */
 static const node *replace_item(extracting *x, const node *item, const node *from) {
   const node *known = map_get(&x->var_of, item);
@@ -73,6 +85,7 @@ static const node *replace_item(extracting *x, const node *item, const node *fro
                         .min = item->ints[0],
                         .most = item->src[item->n_src - 1],
                         .name = arena_printf(x->a, "%s", name_of(x, from->src[0]))};
+  find_bounds(x, &made);
   map_set(x->a, &x->var_of, item, (void *)made.var);
   vec_push(x->a, &x->items->at, made);
   map_set(x->a, &x->items->of, made.var, (void *)(uintptr_t)x->items->at.n);

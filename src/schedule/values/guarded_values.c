@@ -1,5 +1,6 @@
 /* Implements guards of values: from the roots back, a value has the literals that all its readers
-   have, where the readers of an element are the values that mention its variable. Values that one
+   have, where the readers of an element are the values that mention its variable. An ITEM has the
+   literals of these values alone: its element may have other readers, too. Values that one
    step computes (the results of a loop, or of a user kernel) have one guard. A copy of an array
    is needed where a SET changes the array, too: the SET comes after, and may decide the literals of
    the copy's readers. */
@@ -21,30 +22,16 @@ typedef struct guarding {
   bool changed;
 } guarding;
 
-/** Notes that a value is needed under a guard too. */
-static void need(guarding *r, value *v, const guard *under) {
-  const guard *all = v ? guard_common(&r->t, v->guard, under) : NULL;
-  if (!v || all == v->guard) return;
-  v->guard = all;
-  r->changed = true;
+/** Notes in the guard of a value or an ITEM that it is needed under another one too. */
+static void need(guarding *r, const guard **of, const guard *under) {
+  const guard *all = guard_common(&r->t, *of, under);
+  r->changed |= all != *of;
+  *of = all;
 }
 
 static void need_tensor(guarding *r, const node *tensor, const guard *under) {
-  need(r, map_get(&r->v->of, tensor), under);
-}
-
-/** Notes the need of the elements that the bounds of others follow from. */
-static void need_bounds(guarding *r) {
-  const schedule_items *items = r->in->items;
-  for (size_t k = items ? items->at.n : 0; k-- > 0;) {
-    const value *v = map_get(&r->v->of, r->in->roots[items->first + k]);
-    if (!v || !v->guard) continue;
-    node_list order = topo_sort(r->t.a, &items->at.at[k].most, 1, NULL, NULL);
-    for (size_t i = 0; i < order.n; i++) {
-      uintptr_t number = (uintptr_t)map_get(&items->of, order.at[i]);
-      if (number) need_tensor(r, r->in->roots[items->first + number - 1], v->guard);
-    }
-  }
+  value *v = map_get(&r->v->of, tensor);
+  if (v) need(r, &v->guard, under);
 }
 
 /** True if a value comes from a step that may compute others. */
@@ -96,7 +83,7 @@ static void join_steps(guarding *r) {
     const value_list *step = r->steps.at[i];
     const guard *all = NULL;
     for (size_t k = 0; k < step->n; k++) all = guard_common(&r->t, all, step->at[k]->guard);
-    for (size_t k = 0; all && k < step->n; k++) need(r, step->at[k], all);
+    for (size_t k = 0; all && k < step->n; k++) need(r, &step->at[k]->guard, all);
   }
 }
 
@@ -107,7 +94,7 @@ static void need_copies(guarding *r) {
     const node *copy = copies->at[i].key;
     value *v = map_get(&r->v->of, copy);
     const value *over = map_get(&r->v->overwriter, copy->src[0]);
-    if (v && v->guard && over && over->guard) need(r, v, over->guard);
+    if (v && v->guard && over && over->guard) need(r, &v->guard, over->guard);
   }
 }
 
@@ -118,8 +105,12 @@ static void pass_on(guarding *r, const value *v) {
   for (size_t i = 0; i < in->arrays.n; i++)
     need_tensor(r, in->arrays.at[i],
                 pick ? guard_of_source(&r->t, v->guard, pick, i + 1) : v->guard);
-  for (size_t i = 0; i < in->items.n; i++)
-    need_tensor(r, in->items.at[i], guard_both(&r->t, v->guard, in->item_guards.at[i]));
+  for (size_t i = 0; i < in->items.n; i++) {
+    const value_item *item = &in->items.at[i];
+    const guard *under = guard_both(&r->t, v->guard, item->under);
+    need(r, &r->v->item_guards[item->number], under);
+    need_tensor(r, item->element, under);
+  }
 }
 
 static bool is_element(const normalised *in, size_t root) {
@@ -133,19 +124,20 @@ static void find_guards(guarding *r) {
     r->changed = false;
     for (size_t i = r->v->at.n; i-- > 0;)
       if (r->v->at.at[i]->guard) pass_on(r, r->v->at.at[i]);
-    need_bounds(r);
     need_copies(r);
     join_steps(r);
   } while (r->changed);
 }
 
-/** Has a run skip the values that no root needs: elements whose readers were simplified away, and
-    what they alone were for. All at once, as none of them may read what another one did not
-   compute. Without a guard, both sides of a PICK would be stored. */
+/** Has a run skip the values and the ITEMs that no root needs: elements whose readers were
+    simplified away, and what they alone were for. All at once, as none of them may read what
+    another one did not compute. Without a guard, both sides of a PICK would be stored. */
 static void skip_unneeded(ir *g, guarding *r) {
   const guard *never = guard_with(&r->t, guard_always(&r->t), ix_const(g, 0), true);
   for (size_t i = 0; i < r->v->at.n; i++)
     if (!r->v->at.at[i]->guard) r->v->at.at[i]->guard = never;
+  for (size_t i = 0; r->in->items && i < r->in->items->at.n; i++)
+    if (!r->v->item_guards[i]) r->v->item_guards[i] = never;
 }
 
 /** Adds the elements that a guard follows from. */
@@ -162,6 +154,8 @@ void guarded_values_find(ir *g, const normalised *in, values *v) {
   }
   guarding r = {.t = guard_table_of(ir_arena(g), picks.at, picks.n), .in = in, .v = v};
   late_values_find(g, in, &r.t, v);
+  if (in->items)
+    v->item_guards = arena_calloc(ir_arena(g), in->items->at.n + 1, sizeof *v->item_guards);
   if (!picks.n) return;
   r.steps = find_steps(ir_arena(g), v);
   find_guards(&r);

@@ -6,8 +6,8 @@
 #include "schedule/values/normalise.h"
 #include "schedule/values/value.h"
 
-/** Sets the guards of all values and the elements (`inputs.items`) that sizes and guards of each
-    follow from. */
+/** Sets the guards of all values and ITEMs, and the ITEMs (`inputs.items`) that sizes and guards of
+    each value follow from. */
 void guarded_values_find(ir *g, const normalised *in, values *v);
 
 /** The index that is 1 where a guard holds, and 0 elsewhere; NULL: the guard has no literals. */

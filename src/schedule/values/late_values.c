@@ -11,31 +11,45 @@ static bool enters(const node *n, void *user) {
   return n->op != OP_INDEX;
 }
 
-/** An element, and the guard under which it is mentioned. */
-typedef struct mention {
-  const node *value;
-  const guard *under;
-} mention;
+/** A search for ITEMs in the nodes of one value. */
+typedef struct mentions {
+  arena *a;
+  const normalised *in;
+  guard_table *t;
+  map under; /* number of an ITEM + 1 → the guard of its last entry in `at` */
+  VEC(value_item) at;
+} mentions;
 
-typedef VEC(mention) mentions;
+static void add_mention(mentions *m, size_t number, const guard *under) {
+  void *key = (void *)(uintptr_t)(number + 1);
+  const guard *known = map_get(&m->under, key), *all = guard_common(m->t, known, under);
+  if (all == known) return;
+  map_set(m->a, &m->under, key, (void *)all);
+  const node *element = m->in->roots[m->in->items->first + number];
+  vec_push(m->a, &m->at, (value_item){number, element, all});
+}
 
-/** Adds the elements that nodes mention; works in `a`. */
-static void add_mentions(arena *a, const normalised *in, guard_table *t, const node_list *in_nodes,
-                         mentions *found) {
-  node_list order = topo_sort(a, in_nodes->at, in_nodes->n, enters, NULL);
+/** Adds the ITEMs that nodes mention, and those that the bounds of ITEMs mention. */
+static void add_mentions(mentions *m, const node_list *in_nodes) {
+  node_list order = topo_sort(m->a, in_nodes->at, in_nodes->n, enters, NULL);
   map under = {0};
   for (size_t i = 0; i < in_nodes->n; i++)
-    map_set(a, &under, in_nodes->at[i], (void *)guard_always(t));
+    map_set(m->a, &under, in_nodes->at[i], (void *)guard_always(m->t));
   for (size_t i = order.n; i-- > 0;) {
     const node *n = order.at[i];
     const guard *of = map_get(&under, n);
-    uintptr_t number = (uintptr_t)map_get(&in->items->of, n);
-    if (number) vec_push(a, found, (mention){in->roots[in->items->first + number - 1], of});
+    uintptr_t number = (uintptr_t)map_get(&m->in->items->of, n);
+    if (number) add_mention(m, (size_t)number - 1, of);
     for (size_t k = 0; enters(n, NULL) && k < n->n_src; k++) {
       const guard *known = map_get(&under, n->src[k]);
-      known = guard_common(t, known, guard_of_source(t, of, n, k));
-      map_set(a, &under, n->src[k], (void *)known);
+      known = guard_common(m->t, known, guard_of_source(m->t, of, n, k));
+      map_set(m->a, &under, n->src[k], (void *)known);
     }
+  }
+  for (size_t i = 0; i < m->at.n; i++) {
+    const schedule_item *item = &m->in->items->at.at[m->at.at[i].number];
+    for (size_t k = 0; k < item->n_bounded_by; k++)
+      add_mention(m, item->bounded_by[k], m->at.at[i].under);
   }
 }
 
@@ -71,21 +85,19 @@ static node_list nodes_of_value(arena *a, const normalised *in, const values *of
 }
 
 static void add_items(ir *g, const values *all, value *v, const mentions *found) {
-  for (size_t k = 0; k < found->n; k++) {
-    if (!map_has(&all->of, found->at[k].value)) continue;
-    vec_push(ir_arena(g), &v->inputs.items, found->at[k].value);
-    vec_push(ir_arena(g), &v->inputs.item_guards, found->at[k].under);
-  }
+  for (size_t k = 0; k < found->at.n; k++)
+    if (map_has(&all->of, found->at.at[k].element))
+      vec_push(ir_arena(g), &v->inputs.items, found->at.at[k]);
 }
 
 void late_values_add(ir *g, const normalised *in, guard_table *t, const values *all, value *v,
                      const node *index) {
   node_list one = {0};
-  mentions found = {0};
+  mentions found = {.a = ir_scratch(g), .in = in, .t = t};
   if (!in->items) return;
   arena_mark here = arena_save(ir_scratch(g));
   vec_push(ir_scratch(g), &one, index);
-  add_mentions(ir_scratch(g), in, t, &one, &found);
+  add_mentions(&found, &one);
   add_items(g, all, v, &found);
   arena_rewind(ir_scratch(g), here);
 }
@@ -95,9 +107,9 @@ void late_values_find(ir *g, const normalised *in, guard_table *t, values *v) {
     arena_mark here = arena_save(ir_scratch(g));
     value *at = v->at.at[i];
     node_list own = nodes_of_value(ir_scratch(g), in, v, at);
-    mentions found = {0};
-    add_mentions(ir_scratch(g), in, t, &own, &found);
-    at->inputs.items.n = at->inputs.item_guards.n = 0;
+    mentions found = {.a = ir_scratch(g), .in = in, .t = t};
+    add_mentions(&found, &own);
+    at->inputs.items.n = 0;
     add_items(g, v, at, &found);
     arena_rewind(ir_scratch(g), here);
   }
@@ -105,12 +117,12 @@ void late_values_find(ir *g, const normalised *in, guard_table *t, values *v) {
 
 bool late_values_has_late_size(ir *g, const normalised *in, const node *tensor) {
   node_list sizes = {0};
-  mentions found = {0};
-  if (!in->items) return false;
-  arena_mark here = arena_save(ir_scratch(g));
   guard_table t = {.a = ir_scratch(g)};
+  mentions found = {.a = t.a, .in = in, .t = &t};
+  if (!in->items) return false;
+  arena_mark here = arena_save(t.a);
   add_all(t.a, &sizes, tensor->rank, tensor->dims);
-  add_mentions(t.a, in, &t, &sizes, &found);
-  arena_rewind(ir_scratch(g), here);
-  return found.n;
+  add_mentions(&found, &sizes);
+  arena_rewind(t.a, here);
+  return found.at.n;
 }

@@ -10,7 +10,7 @@
 /** Sets `inputs.items` of all values, and the guards under which the values mention them. */
 void late_values_find(ir *g, const normalised *in, guard_table *t, values *v);
 
-/** Adds the elements whose variables an index mentions to the items of a value. */
+/** Adds the ITEMs that an index mentions to those of a value. */
 void late_values_add(ir *g, const normalised *in, guard_table *t, const values *all, value *v,
                      const node *index);
 

@@ -59,13 +59,19 @@ typedef struct value_reduction {
   const node *const *ranges; /* RANGEs that it is reduced over */
 } value_reduction;
 
+/** An ITEM that a value mentions. */
+typedef struct value_item {
+  size_t number;
+  const node *element;       /* the tensor that the host reads before */
+  const struct guard *under; /* where the value mentions it */
+} value_item;
+
 /** The operands of a value. */
 typedef struct value_inputs {
   node_list elements; /* the INDEX nodes in the body, each once */
   node_list tensors;  /* their tensors, each once */
   node_list arrays;   /* tensors that it needs in memory as whole arrays */
-  node_list items;    /* elements that decide sizes which it mentions: they are read before */
-  VEC(const struct guard *) item_guards; /* of each, where it is mentioned */
+  VEC(value_item) items;
 } value_inputs;
 
 /** Form in which a kernel that computes a value best holds it. */
@@ -134,6 +140,8 @@ typedef struct values {
   map overwriter; /* array (PARAM or tensor) → the value stored over it */
   map places;     /* tensor → array_place, if its array lies inside another one */
   map sides;      /* tensor → the PICK whose array it is stored to where it is taken */
+  const struct guard **item_guards; /* of each ITEM: a value mentions it where that holds; NULL: in
+                                       all runs */
 } values;
 
 /** True for a TO that moves elements: its operand is on another device. */

@@ -55,7 +55,7 @@ static visit visit_value(ordering *o, value *v) {
   visit at = {.v = v};
   for (size_t i = 0; i < v->inputs.tensors.n; i++) add_maker(o, &at, v->inputs.tensors.at[i]);
   for (size_t i = 0; i < v->inputs.arrays.n; i++) add_maker(o, &at, v->inputs.arrays.at[i]);
-  for (size_t i = 0; i < v->inputs.items.n; i++) add_maker(o, &at, v->inputs.items.at[i]);
+  for (size_t i = 0; i < v->inputs.items.n; i++) add_maker(o, &at, v->inputs.items.at[i].element);
   for (size_t i = 0; i < v->inputs.arrays.n; i++)
     if (value_store_over(v, v->inputs.arrays.at[i])) add_readers(o, &at, v->inputs.arrays.at[i]);
   map_set(o->a, &o->state, v, (void *)&being_placed);
