@@ -1217,8 +1217,9 @@ static const node *clipped(maker *m, const node *x, int64_t min, int64_t max) {
   return ir_op2(m->g, OP_MIN, ir_op2(m->g, OP_MAX, x, least), most);
 }
 
-/** An element of an integer value of the pool, or of a new one; an open size may bound it. */
-static const node *item_between(maker *m, int64_t min, int64_t max) {
+/** An element of an integer value of the pool, or of a new one; `max` may be a size, which the
+    element is not computed from. */
+static const node *item_between(maker *m, int64_t min, const node *max) {
   shape s = any_shape(m);
   const node *x = NULL, *at[MOST_RANK];
   for (int i = 0; i < 4 && !x; i++) {
@@ -1234,12 +1235,15 @@ static const node *item_between(maker *m, int64_t min, int64_t max) {
             : rng_chance(&m->r, 30) ? ix_add_const(m->g, x->dims[i], -1)
                                     : number(m, rng_between(&m->r, 0, n - 1));
   }
-  return ir_item(m->g, clipped(m, x, min, max), at, min, number(m, max));
+  return ir_item(m->g, clipped(m, x, min, size_of(m, max)), at, min, max);
 }
 
+/** An ITEM; a size, which may be one itself, or a number bounds it. */
 static const node *any_item(maker *m) {
   int64_t min = m->zeros ? 0 : 1;
-  return item_between(m, min, rng_between(&m->r, 2, MOST_ITEM));
+  const node *size = m->n_sizes ? m->sizes[rng_below(&m->r, m->n_sizes)] : NULL;
+  bool is_bound = size && size->lo >= min && size->hi <= 2 * MOST_ITEM && rng_chance(&m->r, 40);
+  return item_between(m, min, is_bound ? size : number(m, rng_between(&m->r, 2, MOST_ITEM)));
 }
 
 /* Some graphs have branches, whose sides the values after them may read too. */
@@ -1248,7 +1252,8 @@ static const node *any_item(maker *m) {
 static const node *any_condition(maker *m) {
   const node *size = m->n_sizes ? m->sizes[rng_below(&m->r, m->n_sizes)] : NULL;
   const node *below = size ? ix_lt(m->g, size, number(m, rng_between(&m->r, 1, 9))) : NULL;
-  if (!below || below->op == OP_CONST || rng_chance(&m->r, 60)) return item_between(m, 0, 1);
+  if (!below || below->op == OP_CONST || rng_chance(&m->r, 60))
+    return item_between(m, 0, number(m, 1));
   return ir_op3(m->g, OP_WHERE, below, number(m, 1), number(m, 0));
 }
 
@@ -1271,10 +1276,18 @@ static const node *picked(maker *m) {
   return ir_pick(m->g, any_condition(m), side_of(m, x), side_of(m, y));
 }
 
+/** An ITEM of the same element with a greater bound. */
+static const node *item_with_other_bound(maker *m, const node *item) {
+  const node *most = number(m, item->hi + rng_between(&m->r, 1, 9));
+  return ir_item(m->g, item->src[0], item->src + 1, item->ints[0], most);
+}
+
 /** Makes ITEMs some of the sizes from which others are drawn. */
 static void add_items(maker *m) {
   for (size_t n = rng_between(&m->r, 1, 2); n > 0; n--) {
     const node *item = any_item(m);
+    if (m->n_sizes && item->op == OP_ITEM && rng_chance(&m->r, 20))
+      m->sizes[rng_below(&m->r, m->n_sizes)] = item_with_other_bound(m, item);
     if (!m->n_sizes) m->sizes[m->n_sizes++] = item;
     if (m->n_sizes < MOST_SIZES)
       m->sizes[m->n_sizes++] = ix_add_const(m->g, item, rng_between(&m->r, 0, 2));
