@@ -96,7 +96,7 @@ static const char *stored_twice_objection(laws *l, const node *sink, const node 
   node_list order = law_index_of(l, sink).nodes;
   if (b->op != OP_STAGE) return "the range is not a STAGE's";
   for (size_t i = 0; i < stage_n_values(b); i++)
-    if (stage_placed_fold(l->g, b, i)) return "a FOLD may update its array where it is stored";
+    if (stage_placed_fold(b, i)) return "a FOLD may update its array where it is stored";
   for (size_t i = 0; i < order.n; i++)
     for (uint32_t k = 0; k < order.at[i]->n_src; k++) {
       const node *n = order.at[i];

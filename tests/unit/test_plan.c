@@ -100,6 +100,32 @@ static void empty_arrays_may_have_many_rows(void **state) {
   check_output_floats(b, "1", 0, NULL);
 }
 
+/** A scatter into a large array writes to the result, also where its places are no data. */
+static void places_may_be_known(void **state) {
+  tn_context *c = *state;
+  enum { SIZE = 1 << 21, UPDATES = 100 };
+  static float found[SIZE];
+  float updates[UPDATES];
+  tn_tensor *x = tn_full(c, tn_shape(SIZE), TN_F32, 0.5), *i = tn_arange(c, 0, UPDATES, 1, TN_I64);
+  tn_tensor *places[] = {tn_mul(i, tn_int(c, 0)), tn_add(tn_mul(i, tn_int(c, 0)), tn_int(c, 7)),
+                         tn_mod(i, tn_int(c, 7)), tn_mul(i, tn_int(c, 9)),
+                         tn_mul(i, tn_int(c, -1))};
+  static const int64_t scale[] = {0, 0, 1, 9, -1}, modulus[] = {1, 1, 7, SIZE, SIZE};
+  for (size_t k = 0; k < UPDATES; k++) updates[k] = (float)(k + 1);
+  tn_tensor *u = tn_from_host(c, tn_shape(UPDATES), TN_F32, updates, sizeof updates);
+  for (size_t p = 0; p < 5; p++) {
+    double sums[UPDATES] = {0};
+    tn_tensor *y = tn_scatter(x, places[p], u, 0, TN_REDUCTION_ADD);
+    check_ok(c, tn_read(y, TN_F32, found, sizeof found));
+    for (int64_t k = 0; k < UPDATES; k++) sums[k * !!scale[p] % modulus[p]] += (double)(k + 1);
+    for (int64_t k = 0; k < UPDATES && sums[k] > 0; k++) {
+      int64_t at = k * scale[p] + (p == 1) * 7;
+      assert_true(found[at < 0 ? at + SIZE : at] == 0.5f + (float)sums[k]);
+    }
+    assert_true(found[SIZE / 2] == 0.5f);
+  }
+}
+
 /** One kernel writes a state and sums the old contents that it read. */
 static void old_contents_are_summed_first(void **state) {
   tn_context *c = *state;
@@ -1305,6 +1331,7 @@ int main(void) {
       WITH(sizes_vary),
       WITH(small_results_stand_beside_varying_ones),
       WITH(empty_arrays_may_have_many_rows),
+      WITH(places_may_be_known),
       WITH(old_contents_are_summed_first),
       WITH(plans_read_what_values_were_computed_from),
       cmocka_unit_test(sizes_have_any_name),

@@ -71,7 +71,7 @@ static bool flatten_binder(choice *c, const node *binder) {
   const node *const *ranges;
   size_t n = binder_ranges(binder, &ranges);
   for (size_t i = 0; i + 1 < n; i++) {
-    if (nest_copies_along(c->laws.g, binder, ranges[i + 1])) continue;
+    if (nest_copies_along(binder, ranges[i + 1])) continue;
     const node *both, *made = law_flatten(&c->laws, c->sink, ranges[i], &both);
     if (!made || !is_contiguous(c->laws.g, law_find_binder(&c->laws, made, both), both)) continue;
     c->sink = made;

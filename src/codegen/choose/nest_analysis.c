@@ -77,9 +77,9 @@ size_t nest_count_loops(const node *stage) {
   return n;
 }
 
-bool nest_copies_along(ir *g, const node *stage, const node *range) {
+bool nest_copies_along(const node *stage, const node *range) {
   for (size_t i = 0; stage->op == OP_STAGE && i < stage_n_values(stage); i++) {
-    const node *v = stage_value(stage, i), *fold = stage_placed_fold(g, stage, i);
+    const node *v = stage_value(stage, i), *fold = stage_placed_fold(stage, i);
     if (fold && !node_is_free_in(range, fold) && node_is_free_in(range, v)) return true;
   }
   return false;

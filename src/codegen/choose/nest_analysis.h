@@ -41,6 +41,6 @@ const node *nest_vector_range(const node *stage);
 
 /** True if a STAGE copies a FOLD's array along a range, which the lowering leaves out where the
    range stays as it is (lower/output_arrays.c). */
-bool nest_copies_along(ir *g, const node *stage, const node *range);
+bool nest_copies_along(const node *stage, const node *range);
 
 #endif

@@ -95,7 +95,7 @@ static double slowest_thread(const choice *c, const node_list *nest, double all,
   const node *range = stage_range(stage)[k];
   double along = operations_inside(nest, stage, k);
   double n = estimate_units(range, sizes);
-  if (range_kind_of(range) != KIND_LOOP || nest_copies_along(c->laws.g, stage, range) ||
+  if (range_kind_of(range) != KIND_LOOP || nest_copies_along(stage, range) ||
       choice_scanned_range(c, stage) == range)
     return INFINITY;
   double units =
@@ -122,7 +122,7 @@ static size_t best_range(const choice *c, const node_list *nest, double all, con
     arrays may lie in the output. */
 static const node *sink_placed_folds(choice *c, const node *sink, uint32_t out, const node *unit) {
   for (size_t i = 0; i < stage_n_values(stage_of(sink->src[out])); i++) {
-    const node *fold = stage_placed_fold(c->laws.g, stage_of(sink->src[out]), i);
+    const node *fold = stage_placed_fold(stage_of(sink->src[out]), i);
     if (!fold || node_is_free_in(unit, fold)) continue;
     const node *made = law_sink(&c->laws, sink, fold, unit);
     if (made) sink = made;

@@ -17,9 +17,9 @@ static double most_bytes(const node *read) {
 }
 
 /** True if an INDEX reads an array of a FOLD that may lie in an output. */
-static bool reads_placed_array(ir *g, const node *n) {
+static bool reads_placed_array(const node *n) {
   return n->op == OP_INDEX && n->n_src > 1 && n->src[0]->op == OP_FOLD &&
-         fold_array_is_placed(g, n->src[0], (size_t)n->ints[0]);
+         fold_array_is_placed(n->src[0], (size_t)n->ints[0]);
 }
 
 /** True if a FOLD whose element is read is to run inside of a loop around it. */
@@ -34,7 +34,7 @@ static bool sink_one(choice *c, const node *stage) {
   node_list nest = nest_nodes(ir_arena(c->laws.g), stage);
   for (size_t i = 0; i < nest.n; i++) {
     const node *read = nest.at[i];
-    if (!reads_placed_array(c->laws.g, read)) continue;
+    if (!reads_placed_array(read)) continue;
     for (size_t k = 0; k < stage_n_ranges(stage); k++) {
       const node *range = stage_range(stage)[k];
       if (is_sunk(c, read, range) &&

@@ -108,7 +108,7 @@ static bool divide_shared(team_choice *t, const node *stage, const node *last) {
 static node_list divisible_ranges(const choice *c, const node *stage) {
   node_list ranges = {0};
   for (size_t i = 0; i < stage_n_ranges(stage); i++)
-    if (!nest_copies_along(c->laws.g, stage, stage_range(stage)[i]))
+    if (!nest_copies_along(stage, stage_range(stage)[i]))
       vec_push(ir_arena(c->laws.g), &ranges, stage_range(stage)[i]);
   return ranges;
 }

@@ -47,9 +47,9 @@ static double operations_by_inner(estimate *e, const node *n) {
 
 /** True if a STAGE is the start or step of a state that lies in the output of a binder's nest: it
    is no array of its own. */
-static bool lies_in_output(ir *g, const node *binder, const node *stage) {
+static bool lies_in_output(const node *binder, const node *stage) {
   for (size_t i = 0; binder->op == OP_STAGE && i < stage_n_values(binder); i++) {
-    const node *fold = stage_placed_fold(g, binder, i);
+    const node *fold = stage_placed_fold(binder, i);
     size_t component = fold ? (size_t)stage_value(binder, i)->ints[0] : 0;
     if (fold && component < fold_n_states(fold) &&
         (fold_init(fold, component) == stage || fold_step(fold, component) == stage))
@@ -67,7 +67,7 @@ static double nest_operations(estimate *e, const node *binder, const node_list *
     const node *n = nest->at[i];
     bool depends = range && node_is_free_in(range, n);
     if (map_has(&e->padded, n)) continue;
-    if (depends && lies_in_output(e->g, binder, n)) continue;
+    if (depends && lies_in_output(binder, n)) continue;
     if (depends && is_large_in_lanes(e->g, n, range, lanes)) return -1;
     operations += depends ? estimate_node_vectorised(e->g, n, range, (double)lanes)
                           : operations_by_inner(e, n);
@@ -140,7 +140,7 @@ static bool is_open_outer_axis(ir *g, const node *stage, const node *range, int6
 
 static bool may_be_lanes(estimate *e, const node *binder, const node *range, int64_t lanes) {
   if (range_kind_of(range) != KIND_LOOP || lanes < 2) return false;
-  if (nest_copies_along(e->g, binder, range)) return false;
+  if (nest_copies_along(binder, range)) return false;
   if (binder->op == OP_STAGE)
     return !is_open_outer_axis(e->g, binder, range, lanes) && !choice_scanned_range(e->c, binder);
   return law_fold_is_reorderable(binder, e->c->math) &&
@@ -148,9 +148,9 @@ static bool may_be_lanes(estimate *e, const node *binder, const node *range, int
 }
 
 /** True if a binder stores a FOLD's array that lies in its output: updates at addresses of data. */
-static bool stores_updates(ir *g, const node *binder) {
+static bool stores_updates(const node *binder) {
   for (size_t i = 0; binder->op == OP_STAGE && i < stage_n_values(binder); i++)
-    if (stage_placed_fold(g, binder, i)) return true;
+    if (stage_placed_fold(binder, i)) return true;
   return false;
 }
 
@@ -160,7 +160,7 @@ static bool stores_updates(ir *g, const node *binder) {
 static size_t vector_bytes_of(const choice *c, const node *binder, const node_list *nest,
                               const node *range) {
   size_t most = c->target->vector_bytes;
-  if (stores_updates(c->laws.g, binder)) return most;
+  if (stores_updates(binder)) return most;
   size_t half = (size_t)(MACHINE_STREAMED_VECTOR_LINE_SHARE *
                          hardware_with_defaults(&c->target->hardware).line_bytes);
   return most > half && choice_is_memory_bound(c, nest, range) ? half : most;

@@ -22,7 +22,7 @@ static bool split_vectors(choice *c, const node *range, int64_t lanes) {
   if (made) {
     const node *binder = law_find_binder(l, made, inner);
     size_t last = binder_ranges(binder, &ranges) - 1;
-    while (last && nest_copies_along(l->g, binder, ranges[last])) last--;
+    while (last && nest_copies_along(binder, ranges[last])) last--;
     made = law_order(l, made, inner, last);
   }
   if (made) made = law_kind(l, made, inner, KIND_VECTOR, &vector);

@@ -4,9 +4,9 @@
    there, one for each axis, of equal extents, and the FOLD runs inside of all other ranges; where
    the kernel reads the param only to start the state, or those of nests for other elements of it,
    with what it holds; and where no element of the copy is stored twice, as a FOLD that runs anew
-   there would overwrite results, or update them again. States that are written at known elements
-   are accumulators, for registers: they do not lie in outputs. In a kernel for teams, all digits
-   are the STAGE's own, so that its elements part the workers. */
+   there would overwrite results, or update them again. States of which each step writes all
+   elements are accumulators, for registers: they do not lie in outputs. In a kernel for teams, all
+   digits are the STAGE's own, so that its elements part the workers. */
 #include "codegen/lower/lowering.h"
 #include "ir/index/write_once.h"
 
@@ -182,8 +182,7 @@ static void find_parts(search *s, const node *out) {
   for (size_t i = 0; i < n; i++) {
     const node *v = stage_value(stage, i);
     output_part *p = part_of(s, out, i);
-    if (!p || !stage_placed_fold(l->g, stage, i) ||
-        !ranges_fit(stage, v->src[0], p, v->n_src - 1u) ||
+    if (!p || !stage_placed_fold(stage, i) || !ranges_fit(stage, v->src[0], p, v->n_src - 1u) ||
         !is_read_alone(s, v->src[0], (size_t)v->ints[0], p) || !is_stored_once(s, out, i) ||
         nodes_contain(stage->src, i, v) || lower_output_of(l, v->src[0], (size_t)v->ints[0]))
       continue;

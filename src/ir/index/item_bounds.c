@@ -19,11 +19,13 @@ static bool is_unfit(int64_t value) {
   return value <= ITEM_UNFIT && value > ITEM_UNFIT - range;
 }
 
-/** Writes the bounds; the least one alone where the greatest is below it, as of an empty axis. A
-    variable has the least one as both then. */
+/** Writes the bounds; the one alone that the value is beyond where the greatest is below the least,
+    as of an empty axis. A variable has the least one as both then. */
 static void print_bounds(int64_t value, int64_t least, int64_t most, char *to, size_t room) {
-  if (most < least || (most == least && value < least))
+  if (most <= least && value < least)
     snprintf(to, room, "at least %lld", (long long)least);
+  else if (most < least)
+    snprintf(to, room, "at most %lld", (long long)most);
   else
     snprintf(to, room, "from %lld to %lld", (long long)least, (long long)most);
 }

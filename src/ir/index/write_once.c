@@ -323,17 +323,14 @@ bool node_reads_memory(ir *g, const node *x) {
   return reads;
 }
 
-bool fold_array_is_placed(ir *g, const node *fold, size_t component) {
+bool fold_array_is_placed(const node *fold, size_t component) {
   if (component >= fold_n_states(fold)) return true;
   int64_t c = fold_component(fold, component);
-  const node *step = fold_step(fold, component);
-  for (size_t i = 0; c >= 0 && i < stage_rank(step, (size_t)c); i++)
-    if (node_reads_memory(g, stage_coords(step, (size_t)c)[i])) return true;
-  return false;
+  return c >= 0 && !stage_spans_array(fold_step(fold, component), (size_t)c);
 }
 
-const node *stage_placed_fold(ir *g, const node *stage, size_t value) {
+const node *stage_placed_fold(const node *stage, size_t value) {
   const node *v = stage_value(stage, value), *fold = v->op == OP_INDEX ? v->src[0] : NULL;
   bool is_element = fold && fold->op == OP_FOLD;
-  return is_element && fold_array_is_placed(g, fold, (size_t)v->ints[0]) ? fold : NULL;
+  return is_element && fold_array_is_placed(fold, (size_t)v->ints[0]) ? fold : NULL;
 }

@@ -35,11 +35,11 @@ bool stages_write_apart(ir *g, const node *a, size_t value, const node *b, size_
     element may be written twice with different values; NULL if there is none. */
 const node *stage_overwriting_range(ir *g, const node *s, size_t value);
 
-/** True for arrays of a FOLD that are no accumulators: emitted ones, and states that are written
-    where memory says. A copy of them to an output is not needed: they may lie there. */
-bool fold_array_is_placed(ir *g, const node *fold, size_t component);
+/** True for arrays of a FOLD that are no accumulators: emitted ones, and states of which a step
+   writes some elements. A copy of them to an output is not needed: they may lie there. */
+bool fold_array_is_placed(const node *fold, size_t component);
 
 /** The FOLD of which a STAGE's value copies such an array; NULL: none. */
-const node *stage_placed_fold(ir *g, const node *stage, size_t value);
+const node *stage_placed_fold(const node *stage, size_t value);
 
 #endif

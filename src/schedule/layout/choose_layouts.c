@@ -49,7 +49,7 @@ typedef struct layouts {
 static void fix_fold_outputs(layouts *l, const node *out) {
   const node *stage = out->src[out->n_src - 1];
   for (size_t i = 0; i < stage_n_values(stage); i++)
-    if (stage_placed_fold(l->g, stage, i)) l->arrays[out->src[i]->ints[0]].is_fixed = true;
+    if (stage_placed_fold(stage, i)) l->arrays[out->src[i]->ints[0]].is_fixed = true;
 }
 
 /** Finds the PARAMs of a step; fixes arrays with two PARAMs, or of a step that has its own laws. */
