@@ -1238,10 +1238,17 @@ static const node *item_between(maker *m, int64_t min, const node *max) {
   return ir_item(m->g, clipped(m, x, min, size_of(m, max)), at, min, max);
 }
 
+/** A size, or that of a value, which a PICK may choose; NULL: there is none yet. */
+static const node *any_bound(maker *m) {
+  const node *x = rng_chance(&m->r, 50) ? any_value(m) : NULL;
+  if (x && x->rank) return x->dims[rng_below(&m->r, x->rank)];
+  return m->n_sizes ? m->sizes[rng_below(&m->r, m->n_sizes)] : NULL;
+}
+
 /** An ITEM; a size, which may be one itself, or a number bounds it. */
 static const node *any_item(maker *m) {
   int64_t min = m->zeros ? 0 : 1;
-  const node *size = m->n_sizes ? m->sizes[rng_below(&m->r, m->n_sizes)] : NULL;
+  const node *size = any_bound(m);
   bool is_bound = size && size->lo >= min && size->hi <= 2 * MOST_ITEM && rng_chance(&m->r, 40);
   return item_between(m, min, is_bound ? size : number(m, rng_between(&m->r, 2, MOST_ITEM)));
 }
