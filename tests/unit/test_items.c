@@ -163,14 +163,17 @@ static void slices_are_sliced(void **state) {
 static void axes_are_split(void **state) {
   tn_context *c = *state;
   tn_dim n = tn_dim_var(c, "n", 0, N);
-  tn_tensor *x = tn_input(c, "x", tn_shape(n), TN_F32), *out[6];
+  tn_tensor *x = tn_input(c, "x", tn_shape(n), TN_F32), *out[8];
   tn_tensor *above = tn_masked_select(x, tn_gt(x, tn_num(c, 0)));
   tn_dim k = tn_dim_item(count_positive(c, x), 0, n), m = tn_type_of(above).shape.size[0];
   tn_dim half = tn_dim_div(c, m, 2);
+  const float counts[] = {0, 1, 2, 3};
   tn_split(x, 0, (tn_dim[]){k, tn_dim_sub(c, n, k)}, out, 2);
   tn_split(above, 0, (tn_dim[]){half, tn_dim_sub(c, m, half)}, out + 2, 2);
   tn_split(above, 0, (tn_dim[]){2, tn_dim_sub(c, m, 2)}, out + 4, 2);
+  tn_split(tn_arange(c, 0, 4, 1, TN_F32), 0, (tn_dim[]){m, tn_dim_sub(c, 4, m)}, out + 6, 2);
   tn_binding *b = bind_compiled(c, out, 4, NULL), *checked = bind_compiled(c, out + 4, 1, NULL);
+  tn_binding *of_number = bind_compiled(c, out + 6, 2, NULL);
   for (int64_t size = 0; size <= 8; size++) {
     float in[N], kept[N];
     int64_t positive = 0;
@@ -187,6 +190,11 @@ static void axes_are_split(void **state) {
     give_x(checked, (size_t)size, in);
     assert_int_equal(tn_binding_run(checked), positive < 2 ? TN_ERR_SHAPE : TN_OK);
     if (positive >= 2) check_output_floats(checked, "0", 2, kept);
+    give_x(of_number, (size_t)size, in);
+    assert_int_equal(tn_binding_run(of_number), positive > 4 ? TN_ERR_SHAPE : TN_OK);
+    if (positive > 4) continue;
+    check_output_floats(of_number, "0", (size_t)positive, counts);
+    check_output_floats(of_number, "1", (size_t)(4 - positive), counts + positive);
   }
   tn_split(above, 0, (tn_dim[]){m, -1}, out, 2);
   assert_int_equal(tn_type_of(out[1]).dtype, TN_UNDEFINED);
@@ -194,8 +202,6 @@ static void axes_are_split(void **state) {
   check_text(tn_message(c), "part 1, of size -1");
 }
 
-/** A value outside of its bounds fails the run: states keep their contents, and the next is right.
- */
 /** A step waits for the bound of its size, of which nothing else in the step tells, and for what
     bounds that. */
 static void bounds_are_computed_before(void **state) {
@@ -221,6 +227,8 @@ static void bounds_are_computed_before(void **state) {
   }
 }
 
+/** A value outside of its bounds fails the run: states keep their contents, and the next is right.
+ */
 static void bounds_are_checked(void **state) {
   tn_context *c = *state;
   tn_dim n = tn_dim_var(c, "n", 1, N);

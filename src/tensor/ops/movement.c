@@ -268,7 +268,7 @@ void build_split(builder *b, value x, int64_t axis, const node *const parts[], v
     positive = ix_add(g, positive, ix_max(g, part, ix_const(g, 0)));
   }
   bool fits = sum == size && positive == size;
-  bool is_checked = !fits && (size_is_computed(b, sum) || size_is_computed(b, size));
+  bool is_checked = !fits && (size_is_computed(b, positive) || size_is_computed(b, size));
   for (size_t i = 0; i < n; i++) {
     const node *part = parts ? parts[i] : each, *end = ix_add(g, start, part);
     if (is_checked && part->hi >= 0)
