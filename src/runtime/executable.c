@@ -92,7 +92,10 @@ void executable_link_loops(executable *p) {
 
 void executable_set_root_sizes(executable *p, const node *const roots[], size_t n, size_t first) {
   p->root_sizes = arena_alloc(&p->arena, (n + 1) * sizeof *p->root_sizes);
-  for (size_t i = 0; i < n; i++, first += roots[i - 1]->rank) p->root_sizes[i] = first;
+  for (size_t i = 0; i < n; i++) {
+    p->root_sizes[i] = first;
+    first += roots[i]->rank;
+  }
   p->root_sizes[n] = first;
 }
 

@@ -116,7 +116,8 @@ typedef struct executable {
   executable_segments segments;
   segment_list users; /* steps by the buffer of which they list a part; empty without guards */
   size_t *root_sizes; /* of each root: its first size in `sizes`; NULL: there are no ITEMs */
-  launch_exprs sizes; /* elements of each buffer, trip counts; bounds of ITEMs, sizes of roots */
+  launch_exprs sizes; /* elements of each buffer; trip counts, guards, bounds of ITEMs, sizes of
+                         roots */
   launch_exprs count_sizes;      /* sizes in `kernel_counts` */
   const device_target **targets; /* of each device; the first is `target` */
   size_t n_targets;

@@ -15,7 +15,7 @@ typedef struct item_links {
   launch_order order;
   size_t *of_var;  /* segment in which each variable becomes known; 0: before the run */
   size_t *of_term; /* likewise of each term of a size */
-  size_t *writer;  /* of each buffer: the first step that has it, + 1 */
+  size_t *writer;  /* of each buffer: the first step that has it, + 1; an element has one writer */
   size_t *waits_for_term, *waits_for_buffer; /* of each: 1 + the first of the waits for it */
   size_t *next;      /* of each wait, of which an ITEM has WAITS: 1 + the next one for the same */
   size_t *n_awaited; /* of each ITEM: waits that have not ended */
@@ -139,6 +139,15 @@ static void link_buffers(item_links *l) {
   }
 }
 
+/** True if each step uses buffers that have their places by then: an executable read from disk may
+    have a view of a buffer that is placed later. */
+static bool has_places(const executable *p) {
+  for (size_t i = 0; i < p->n_steps; i++)
+    for (size_t k = 0; k < p->steps[i].n_buffers; k++)
+      if (p->buffers[p->steps[i].buffers[k]].segment > p->steps[i].segment) return false;
+  return true;
+}
+
 /* Lists by segment. */
 
 /** Lists numbers below n, all but those that `of` gives NEVER, by what it gives: a number below
@@ -235,6 +244,7 @@ bool executable_link_items(executable *p, arena *work) {
   for (size_t i = 0; i < p->n_items; i++) is_linked &= p->items[i].segment != NEVER;
   if (!is_linked) return false;
   link_buffers(&l);
+  if (!has_places(p)) return false;
   list_segments(&l);
   return true;
 }

@@ -168,7 +168,8 @@ static tn_status refuse_buffer(const struct execution *e, size_t buffer, diag *d
   return diag_prefix(d, "%s", p->name);
 }
 
-/** Reads an element. An ITEM whose guard may not be known yet has no bounds, its variable has. */
+/** Reads an element. Its bounds are checked once the sizes of the segment are evaluated, as the
+    ITEM's guard is one of them; until then the variable keeps to its own. */
 static tn_status read_item(struct execution *e, size_t number, diag *d) {
   const executable_item *item = &e->p->items[number];
   const tn_program_var *v = &e->p->vars[item->var];
@@ -336,6 +337,12 @@ static tn_status refuse_scratch(const struct execution *e, const execution_scrat
                      e->p->steps[x->owners.at[most].step].name);
 }
 
+/** The timeline on which new memory may still be in use: the run's, which waits for other users of
+    its buffers once the first segment is placed. Later the host waits for them instead. */
+static const tn_signal *placing_timeline(const struct execution *e) {
+  return e->segment ? NULL : execution_timeline(e);
+}
+
 /** Places the scratch memory of a segment on a device. */
 static tn_status place_scratch(struct execution *e, size_t segment, size_t device, diag *d) {
   execution_scratch *x = execution_scratch_on(e, segment, device);
@@ -346,7 +353,7 @@ static tn_status place_scratch(struct execution *e, size_t segment, size_t devic
   if (s == TN_OK && memory_plan_overlaps(x->slots.at, x->slots.n))
     s = diag_set(d, TN_ERR_INTERNAL, "%s: two live buffers overlap", e->p->name);
 #endif
-  const tn_signal *timeline = execution_timeline(e);
+  const tn_signal *timeline = placing_timeline(e);
   if (s == TN_OK && x->slots.n)
     s = buffer_reserve_on(e->p->targets[device]->device, x->at, x->bytes, timeline, d);
   if (s == TN_ERR_MEMORY && x->slots.n) refuse_scratch(e, x, d);
@@ -395,12 +402,12 @@ static tn_status place_bindable(struct execution *e, size_t i, diag *d) {
   }
   tn_status s = TN_OK;
   if (!m->buffers[i] || m->is_allocated[i]) {
-    s = buffer_reserve_on(executable_device_of(e->p, i), &m->buffers[i], bytes,
-                          execution_timeline(e), d);
+    s = buffer_reserve_on(executable_device_of(e->p, i), &m->buffers[i], bytes, placing_timeline(e),
+                          d);
     m->is_allocated[i] = true;
     step_reuse_move(&e->reuse, i);
   }
-  if (s == TN_OK) s = buffer_span_on(m->buffers[i], execution_timeline(e), &m->spans[i], d);
+  if (s == TN_OK) s = buffer_span_on(m->buffers[i], placing_timeline(e), &m->spans[i], d);
   if (s == TN_OK && m->spans[i].bytes < bytes)
     s = diag_set(d, TN_ERR_SHAPE, "%s: expected %llu bytes, got %llu", e->p->name,
                  (unsigned long long)m->spans[i].bytes, (unsigned long long)bytes);

@@ -301,13 +301,14 @@ static void read_sizes(plan_reader *k) {
   require(k, p->count_sizes.n_results == k->n_count_sizes);
 }
 
-/** Reads a number of `sizes`, or SIZE_MAX. */
+/** Reads a number of `sizes`, or SIZE_MAX; the size of a buffer is known with its place alone. */
 static size_t read_guard(plan_reader *k) {
   size_t n = k->p->sizes.n_results, guard = (size_t)deserialise_below(&k->w, n + 1);
+  require(k, guard >= k->p->n_buffers);
   return guard == n ? SIZE_MAX : guard;
 }
 
-/** Reads ITEMs, whose bounds are the sizes before those of the roots, which come last. */
+/** Reads ITEMs; the sizes of the roots come last. */
 static void read_items(plan_reader *k) {
   executable *p = k->p;
   size_t n_sizes = 0, n = p->sizes.n_results;
@@ -323,6 +324,7 @@ static void read_items(plan_reader *k) {
     item->min = (int64_t)deserialise_number(&k->w);
     item->most = (size_t)deserialise_below(&k->w, n);
     item->guard = read_guard(k);
+    require(k, item->most >= p->n_buffers);
     if (k->w.failed) return;
     const executable_buffer *b = &p->buffers[item->buffer];
     require(k, b->role == BUFFER_ROLE_OUTPUT && b->dtype == DT_I64);

@@ -160,7 +160,6 @@ static void sides_have_sizes_of_their_own(void **state) {
   }
 }
 
-/** A side of another size than its values allow is not computed, and has no memory. */
 /** A variant for sizes that both sides have alike knows the result's before its run. */
 static void sides_may_have_equal_sizes(void **state) {
   tn_context *c = *state;
@@ -186,6 +185,7 @@ static void sides_may_have_equal_sizes(void **state) {
   }
 }
 
+/** A side of another size than its values allow is not computed, and has no memory. */
 static void sizes_of_the_other_side_may_be_impossible(void **state) {
   tn_context *c = *state;
   tn_dim n = tn_dim_var(c, "n", 1, N);
@@ -239,6 +239,57 @@ static void bounds_of_one_side_are_its_own(void **state) {
       assert_int_equal(tn_binding_type(b, "0").shape.size[0], takes ? n : 1);
       if (reads_all) assert_int_equal(tn_binding_type(b, "1").shape.size[0], n);
     }
+  }
+}
+
+/** A size that is chosen between two bounds another one, of which one side is out of its own. */
+static void bounds_are_chosen(void **state) {
+  tn_context *c = *state;
+  int count = 0;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32), *k = count_positive(c, x);
+  tn_tensor *given = tn_input(c, "given", TN_SCALAR, TN_BOOL);
+  tn_tensor *yes = counted(c, iota(c, tn_dim_item(k, 2, 5)), &count);
+  tn_tensor *y = chosen(c, given, yes, tn_full(c, tn_shape(3), TN_F32, 9));
+  tn_tensor *above = tn_masked_select(y, tn_gt(y, tn_num(c, 1)));
+  tn_binding *b = bind_compiled(c, &above, 1, NULL);
+  for (size_t i = 0; i < 4; i++) {
+    bool takes = i % 2;
+    float in[N] = {i < 2, i < 2, 1, 0};
+    give_x(b, N, in);
+    check_bound(b, tn_binding_input(b, "given", TN_SCALAR, TN_BOOL, &takes, sizeof takes));
+    if (i == 3) {
+      assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+      check_text(tn_binding_message(b), "a size is 1, an element of a tensor; it must be from 2");
+      continue;
+    }
+    check_bound(b, tn_binding_run(b));
+    check_output(b, "0", takes ? 2 : 3, takes ? (float[]){2, 4} : (float[]){9, 9, 9});
+  }
+  assert_int_equal(count, 1);
+}
+
+/** A side of a branch may be in as many others as the cases of a switch. */
+static void branches_make_a_switch(void **state) {
+  enum { CASES = 40 };
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32);
+  tn_tensor *which = tn_input(c, "which", TN_SCALAR, TN_I64);
+  tn_tensor *down = tn_neg(tn_cumsum(x, 0)), *up = down;
+  for (int i = 0; i < CASES; i++) {
+    tn_tensor *side = tn_cumsum(tn_mul(x, tn_num(c, i)), 0);
+    down = chosen(c, tn_eq(which, tn_int(c, i)), side, down);
+    up = chosen(c, tn_ne(which, tn_int(c, i)), up, side);
+  }
+  tn_binding *b = bind_compiled(c, (tn_tensor *[]){down, up}, 2, NULL);
+  float in[N], expected[N];
+  for (size_t i = 0; i < N; i++) in[i] = 1;
+  give_x(b, N, in);
+  for (int64_t i = -1; i <= CASES; i += 3) {
+    for (int64_t k = 0; k < N; k++) expected[k] = (float)((k + 1) * (i < 0 || i == CASES ? -1 : i));
+    check_bound(b, tn_binding_input(b, "which", TN_SCALAR, TN_I64, &i, sizeof i));
+    check_bound(b, tn_binding_run(b));
+    check_output(b, "0", N, expected);
+    check_output(b, "1", N, expected);
   }
 }
 
@@ -537,6 +588,8 @@ int main(void) {
       TEST(sides_may_have_equal_sizes),
       TEST(sizes_of_the_other_side_may_be_impossible),
       TEST(bounds_of_one_side_are_its_own),
+      TEST(bounds_are_chosen),
+      TEST(branches_make_a_switch),
       TEST(sizes_of_the_other_side_may_overflow),
       TEST(branches_nest),
       TEST(loops_and_branches_nest),

@@ -93,7 +93,8 @@ typedef struct schedule_step {
   const schedule_loop *loop; /* STEP_LOOP: `buffers` are all that live while the loop runs */
   const struct extracted_loop *plan; /* STEP_LOOP: its body (outline_loops.h) */
   node_list values; /* tensors of the normalised graph that it computes; none: a copy */
-  size_t *items;    /* buffers of the ITEMs whose variables it mentions */
+  size_t *items;    /* buffers of the ITEMs whose variables it mentions, and of those that bound
+                       them */
   size_t n_items;
   const char *name;  /* the labels of the tensors it computes, or their ops */
   const node *guard; /* an index from 0 to 1: the step is skipped where it is 0; NULL: never */

@@ -171,7 +171,7 @@ const node *guarded_values_condition(ir *g, const guard *guard) {
   for (size_t i = 0; guard && i < guard->n; i++) {
     const node *c = guard->at[i].condition;
     const node *holds = guard->at[i].is_one ? c : ix_sub(g, ix_const(g, 1), c);
-    all = all ? ix_mul(g, all, holds) : holds;
+    all = all ? ix_min(g, all, holds) : holds; /* products of sums would be multiplied out */
   }
   return all;
 }

@@ -29,12 +29,12 @@ static void add_mention(mentions *m, size_t number, const guard *under) {
   vec_push(m->a, &m->at, (value_item){number, element, all});
 }
 
-/** Adds the ITEMs that nodes mention, and those that the bounds of ITEMs mention. */
-static void add_mentions(mentions *m, const node_list *in_nodes) {
-  node_list order = topo_sort(m->a, in_nodes->at, in_nodes->n, enters, NULL);
+/** Adds the ITEMs that nodes mention which are needed under a guard. */
+static void add_mentions_of(mentions *m, const node *const nodes[], size_t n_nodes,
+                            const guard *needed) {
+  node_list order = topo_sort(m->a, nodes, n_nodes, enters, NULL);
   map under = {0};
-  for (size_t i = 0; i < in_nodes->n; i++)
-    map_set(m->a, &under, in_nodes->at[i], (void *)guard_always(m->t));
+  for (size_t i = 0; i < n_nodes; i++) map_set(m->a, &under, nodes[i], (void *)needed);
   for (size_t i = order.n; i-- > 0;) {
     const node *n = order.at[i];
     const guard *of = map_get(&under, n);
@@ -46,10 +46,14 @@ static void add_mentions(mentions *m, const node_list *in_nodes) {
       map_set(m->a, &under, n->src[k], (void *)known);
     }
   }
+}
+
+/** Adds the ITEMs that nodes mention, and those that the bounds of ITEMs mention. */
+static void add_mentions(mentions *m, const node_list *in_nodes) {
+  add_mentions_of(m, in_nodes->at, in_nodes->n, guard_always(m->t));
   for (size_t i = 0; i < m->at.n; i++) {
     const schedule_item *item = &m->in->items->at.at[m->at.at[i].number];
-    for (size_t k = 0; k < item->n_bounded_by; k++)
-      add_mention(m, item->bounded_by[k], m->at.at[i].under);
+    if (item->n_bounded_by) add_mentions_of(m, &item->most, 1, m->at.at[i].under);
   }
 }
 
