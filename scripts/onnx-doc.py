@@ -82,12 +82,15 @@ so in all versions, or in those that are named.
   folds their DequantizeLinear into weights of floats, which is faster.
 - Values that decide ranks, axes and steps are initializers, come of shapes, or are elements of inputs
   (below); onnxsim folds what is constant.
-- A run computes sizes from data: of NonZero, Compress, Unique and NonMaxSuppression, and those that follow from a
-  Reshape's or an Expand's shape, ends of a Slice, the count of a Range, repeats of a Tile, K of a TopK or
-  trips of a Loop. Where they must equal others, the run compares them: for elementwise operators, MatMul, Concat,
-  Expand, Reshape, Split and NonMaxSuppression, and K of a TopK with its axis. A size that does not fit fails
-  the run, with the name of the node that computes or checks it.
-- A computed size that turns out to be 1 is not broadcast. A computed size of 0 in a Reshape, a sum of
+- A run computes sizes from data: of NonZero, Compress, Unique and NonMaxSuppression, and those that follow from the
+  shape of a Reshape, an Expand or a ConstantOfShape, bounds of a Slice, pads, the count of a Range, repeats of a
+  Tile, sizes of a Resize, K of a TopK or trips of a Loop. Where they must equal others, the run compares them: for
+  elementwise operators, MatMul, Gemm, Einsum, Concat, Expand, Reshape, Split and NonMaxSuppression, and K of a
+  TopK with its axis. A size that does not fit fails the run, with the name of the node that computes or checks
+  it if it has one; in a branch or a loop that the host runs, with that of the If or the Loop.
+- A computed size that turns out to be 1 is not broadcast, nor is an input's open size of 1 that meets a computed
+  one; `--size NAME=1` makes that one known. The length of a computed shape is the rank of a result, and is
+  known before the run. A computed size of 0 in a Reshape, a sum of
   sizes that is 0, and any size of 0 in a branch that a run may leave out, is 0 and copies no size of the input. A computed size of -1, or a negative computed pad,
   fails the run.
 
@@ -234,7 +237,7 @@ does not change from step to step is computed before it. It can be where each st
   the outer.
 
 The host runs any other loop step by step: one whose states grow, as by Concat, whose steps compute sizes
-(NonZero, a Slice to a computed end), which has outputs with entries and no trip count, an inner one whose
+(NonZero, a Slice to a computed end), which has outputs with entries and no trip count, or one beyond memory, an inner one whose
 trip count changes, or an If with results of two shapes. `tenon inspect` lists these loops and the reason
 why the plan cannot run each. The body is then a model of its own; sizes that a step changes are open in it.
 

@@ -222,8 +222,9 @@ TN_API const char *tn_model_string(const tn_model *model, int64_t number, size_t
 /** Uses the model as an operation: `in` and `out` are all of its ports, in order. Inputs have the
     ports' types (TN_ERR_DTYPE; only weak scalars are converted) and fit their shapes
     (TN_ERR_SHAPE). Every out[i] is set, to an invalid tensor on failure: TN_ERR_ARGUMENT for a
-    wrong number of inputs or outputs, TN_ERR_UNSUPPORTED where a size is known only by running the
-    model, and where elements of inputs decide on shapes. */
+    wrong number of inputs or outputs, TN_ERR_UNSUPPORTED for a model that fits some sizes of inputs
+    alone (tn_model_exact_sizes), of which elements of inputs decide on shapes, or of which the host
+    runs a loop. */
 TN_API void tn_model_apply(tn_model *model, tn_tensor *const in[], size_t n_in, tn_tensor *out[],
                            size_t n_out);
 

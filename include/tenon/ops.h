@@ -268,17 +268,20 @@ TN_API tn_tensor *tn_batch_norm(tn_tensor *x, tn_tensor *mean, tn_tensor *varian
    Results for a state alias it, also where NumPy copies (pad, tile, repeat, roll); concat and
    stack, which take several tensors, do not. */
 
-/** Reshapes to as many elements, in row-major order; one size may be -1, for the rest. As
-    numpy.reshape. */
+/** Reshapes to as many elements, in row-major order; one size may be -1, for the rest. TN_ERR_SHAPE
+    unless the numbers of elements are known to be equal, or a run computes a size, and compares
+    them. As numpy.reshape. */
 TN_API tn_tensor *tn_reshape(tn_tensor *x, tn_shape shape);
 
 /** Merges axes `first` to `last`, both included, into one. As torch.flatten. */
 TN_API tn_tensor *tn_flatten(tn_tensor *x, int first, int last);
 
-/** Broadcasts to `shape`; -1 keeps an axis's size. As torch.Tensor.expand. */
+/** Broadcasts to `shape`, of x's rank or more; -1 keeps an axis's size. TN_ERR_SHAPE for a size
+   that is neither 1 nor the result's. As torch.Tensor.expand. */
 TN_API tn_tensor *tn_expand(tn_tensor *x, tn_shape shape);
 
-/** Permutes axes: axis i of the result is axis axes[i] of x. As torch.permute. */
+/** Permutes axes: axis i of the result is axis axes[i] of x. TN_ERR_SHAPE unless each axis is named
+    once. As torch.permute. */
 TN_API tn_tensor *tn_permute(tn_tensor *x, tn_axes axes);
 
 /** Reverses the order of the axes. As numpy.transpose. */
@@ -322,13 +325,14 @@ typedef enum tn_pad_mode {
     numpy.pad. */
 TN_API tn_tensor *tn_pad(tn_tensor *x, tn_shape low, tn_shape high, tn_pad_mode mode, double value);
 
-/** Joins `n` tensors along an existing axis; other sizes are equal, types are promoted. `n` is at
-    least 1: without a tensor there is no context, so the result is NULL without a message. As
-    numpy.concatenate. */
+/** Joins `n` tensors along an existing axis, whose sizes add up; TN_ERR_SHAPE unless ranks and all
+    other sizes are equal. Types are promoted. `n` is at least 1: without a tensor there is no
+    context, so the result is NULL without a message. As numpy.concatenate. */
 TN_API tn_tensor *tn_concat(tn_tensor *const x[], size_t n, int axis);
 
-/** Joins `n` tensors of one shape along a new axis at this position of the result; types are
-    promoted. `n` is at least 1 as for tn_concat. As numpy.stack. */
+/** Joins `n` tensors of one shape, TN_ERR_SHAPE otherwise, along a new axis of size n at this
+    position of the result; types are promoted. `n` is at least 1 as for tn_concat. As numpy.stack.
+ */
 TN_API tn_tensor *tn_stack(tn_tensor *const x[], size_t n, int axis);
 
 /** Splits an axis into `n` parts of the given sizes, which add up to it; `sizes` NULL: equal parts.
@@ -337,11 +341,13 @@ TN_API tn_tensor *tn_stack(tn_tensor *const x[], size_t n, int axis);
     As torch.split and numpy.split. */
 TN_API void tn_split(tn_tensor *x, int axis, const tn_dim sizes[], tn_tensor *out[], size_t n);
 
-/** Repeats the whole of x repeats[i] times along axis i; the shorter of x's shape and `repeats` is
-    extended by 1 in front. As numpy.tile. */
+/** Repeats the whole of x repeats[i] times along axis i, whose size is multiplied by that; the
+    shorter of x's shape and `repeats` is extended by 1 in front. TN_ERR_SHAPE for a number that may
+    be negative. As numpy.tile. */
 TN_API tn_tensor *tn_tile(tn_tensor *x, tn_shape repeats);
 
-/** Repeats each element `repeats` times in a row along an axis. As numpy.repeat. */
+/** Repeats each element `repeats` times in a row along an axis, whose size is multiplied by that.
+    TN_ERR_SHAPE for a number that may be negative. As numpy.repeat. */
 TN_API tn_tensor *tn_repeat(tn_tensor *x, int axis, tn_dim repeats);
 
 /** Rotates elements along an axis: element i moves to i + shift, modulo its size. As numpy.roll. */
@@ -399,8 +405,8 @@ TN_API tn_tensor *tn_bincount(tn_tensor *x, tn_tensor *weights, tn_dim length);
 TN_API tn_tensor *tn_nonzero(tn_tensor *x);
 
 /** Keeps the slices of x along `axis` where the condition, a bool of rank 1 that is no longer than
-    the axis, is true; the size of the axis is then computed (see tn_dim_item). As numpy.compress.
- */
+    the axis, is true; the size of the axis is then computed (see tn_dim_item). TN_ERR_DTYPE and
+    TN_ERR_SHAPE for another condition. As numpy.compress. */
 TN_API tn_tensor *tn_compress(tn_tensor *x, tn_tensor *condition, int axis);
 
 /** The elements of x where the mask, a bool, is true, in row-major order: a tensor of rank 1 whose
@@ -430,28 +436,31 @@ TN_API tn_tensor *tn_sort(tn_tensor *x, int axis, bool descending);
 TN_API tn_tensor *tn_argsort(tn_tensor *x, int axis, bool descending);
 
 /** Finds the k largest or smallest elements along `axis`, in order, and their indices (i64):
-    out[0] and out[1], invalid tensors on failure. TN_ERR_SHAPE unless k is provably from 0 to the
-    axis's size, or a run computes one of the two, and checks it. As torch.topk with sorted=True. */
+    out[0] and out[1], of x's shape with k along the axis; invalid tensors on failure. TN_ERR_SHAPE
+   unless k is provably from 0 to the axis's size, or a run computes one of the two, and checks it.
+   As torch.topk with sorted=True. */
 TN_API void tn_topk(tn_tensor *x, tn_dim k, int axis, bool largest, tn_tensor *out[2]);
 
-/** Finds the distinct slices of x along `axis`, in order if `sorted`, the first elements deciding
-    first, or else in the order in which they first occur: out[0], slices; out[1], the index (i64)
-    in x of the first that is equal to each; out[2], for each slice of x the place (i64) of its
-    equal in out[0]; out[3], how often each occurs (i64). How many there are is computed (see
-    tn_dim_item). out has invalid tensors on failure. As numpy.unique with all its results; for
-    elements of several axes take tn_flatten(x, 0, -1). */
+/** Finds the distinct slices of x, n of N, along `axis`, in order if `sorted`, the first elements
+    deciding first, or else in the order in which they first occur: out[0], slices, of x's shape
+    with n along the axis; out[1] (n), the index (i64) in x of the first that is equal to each;
+    out[2] (N), for each slice of x the place (i64) of its equal in out[0]; out[3] (n), how often
+    each occurs (i64). A run computes n (see tn_dim_item). out has invalid tensors on failure. As
+   numpy.unique with all its results; for elements of several axes take tn_flatten(x, 0, -1). */
 TN_API void tn_unique(tn_tensor *x, int axis, bool sorted, tn_tensor *out[4]);
 
 /** Finds where values would be inserted into sorted elements: the number (i64) of elements along
-    the last axis of `sorted` that are smaller, or with `right` not greater. `sorted` is (N), or has
-    the axes of `values` but the last before its own. Types are promoted. The result is undefined
+    the last axis of `sorted` that are smaller, or with `right` not greater; of the shape of
+    `values`. `sorted` is (N), or has the axes of `values` but the last before its own, TN_ERR_SHAPE
+    otherwise. Types are promoted. The result is undefined
     where elements are not in order. As torch.searchsorted. */
 TN_API tn_tensor *tn_searchsorted(tn_tensor *sorted, tn_tensor *values, bool right);
 
 /** Keeps the best boxes that do not overlap a better one that is kept: the indices (i64) of those,
-    the greatest score first. boxes (N, 4), floats, have two opposite corners, scores are (N); a box
-    goes if intersection over union with a kept one is greater than `overlap_most`. How many stay is
-    computed (see tn_dim_item). Takes N steps of N each. TN_ERR_DTYPE for boxes of integers. As
+    the greatest score first, of shape (n), where a run computes n (see tn_dim_item). boxes (N, 4),
+    floats, have two opposite corners, scores are (N), of any type that has an order; a box goes if
+    intersection over union with a kept one, from 0 to 1, is greater than `overlap_most`. Takes N
+    steps of N each. TN_ERR_DTYPE for boxes of integers, TN_ERR_SHAPE for other shapes. As
     torchvision.ops.nms. */
 TN_API tn_tensor *tn_nms(tn_tensor *boxes, tn_tensor *scores, double overlap_most);
 

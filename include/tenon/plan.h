@@ -82,8 +82,9 @@ typedef struct tn_port {
   size_t size; /**< sizeof(tn_port), set by the caller */
   const char *name;
   tn_type type; /**< sizes that vary are -1; an unknown rank is -1 */
-  /** each size as text: "224", "batch", "2*batch+1", "x:0" for one without a name, "…" for a long
-      expression; NULL past the rank */
+  /** each size as text: "224", "batch", "2*batch+1", "x:0" for one without a name, "?" for one that
+      a run computes, "…" for a longer expression, as of a size that a branch decides; NULL past the
+      rank */
   const char *sizes[TN_MAX_RANK];
   int64_t min[TN_MAX_RANK],
       max[TN_MAX_RANK]; /**< bounds of each size, inclusive; equal for a number. Of inputs, those

@@ -120,11 +120,17 @@ TN_API tn_dim tn_dim_div(tn_context *context, tn_dim a, tn_dim b);
     afterwards. tn_realize and tn_read compute them first, and a tensor that is realised has the
     number as its size from then on. Another tensor still has the size that is computed: operations
     that must know sizes to be equal, as docs/library.md lists ("Sizes that a run computes"), take
-    both tensors only if both are realised, or neither is. */
+    both tensors only if both are realised, or neither is.
+
+    On failure returns a size that every shape refuses, with the cause: TN_ERR_DTYPE for other
+    types, TN_ERR_SHAPE for another number of elements, TN_ERR_ARGUMENT for bounds that are not in
+    order, or NULL. */
 TN_API tn_dim tn_dim_item(tn_tensor *x, int64_t min, tn_dim max);
 
-/** The number that a size is, computed now. TN_ERR_ARGUMENT if it depends on variables or inputs of
-    plans. */
+/** Sets *value to the number that a size is, computed now. On failure *value stays as it is:
+    TN_ERR_ARGUMENT if the size depends on variables or inputs of plans; TN_ERR_SHAPE if a number
+    that it follows from is outside of its bounds, or for sizes that had to be equal and are not;
+    what computing the elements fails with otherwise. */
 TN_API tn_status tn_dim_value(tn_context *context, tn_dim dim, int64_t *value);
 
 /* ---- Handles ---- */

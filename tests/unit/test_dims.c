@@ -177,7 +177,8 @@ static void bounds_that_are_no_numbers_are_refused(void **state) {
     check_invalid(c, tn_slice(x, 0, wrong[i], TN_END, 1), TN_ERR_SHAPE, "is no size");
     check_invalid(c, tn_slice(x, 0, 0, wrong[i], 1), TN_ERR_SHAPE, "is no size");
   }
-  check_invalid(c, tn_slice(x, 0, tn_dim_add(NULL, 1, 1), TN_END, 1), TN_ERR_SHAPE, "is no size");
+  check_invalid(c, tn_slice(x, 0, tn_dim_add(NULL, 1, 1), TN_END, 1), TN_ERR_ARGUMENT,
+                "made of a NULL");
   check_invalid(c, tn_slice(y, 0, -n, TN_END, 1), TN_ERR_SHAPE, "is no size");
   assert_int_equal(sliced(x, 0, tn_dim_add(c, n, 2), 1), 3);
   assert_true(sliced(y, tn_dim_sub(c, 0, n), n, 1) == n);

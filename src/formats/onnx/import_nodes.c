@@ -213,7 +213,7 @@ static void check_sizes_invariant(import *m, const onnx_node *n) {
       if (build_depends_on_loop(&m->b, x->v.node->dims[k]))
         diag_raise(
             m->b.diag, TN_ERR_UNSUPPORTED,
-            "output '%.200s' changes its size between loop iterations, which is not supported",
+            "output '%.200s' changes its size between loop iterations, of which a plan has one",
             n->outputs.at[i]);
   }
 }

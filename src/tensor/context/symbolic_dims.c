@@ -43,6 +43,8 @@ const node *dim_to_node(builder *b, tn_dim d) {
   if (d == DIM_BUSY)
     diag_raise(b->diag, TN_ERR_BUSY, "the context was in another call when a size was made");
   if (d == DIM_MEMORY) diag_raise(b->diag, TN_ERR_MEMORY, "out of memory when a size was made");
+  if (d == DIM_INVALID)
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "a size was made of a NULL tensor or context");
   const dim_entry *e = entry_of(b->context, d);
   if (!e)
     diag_raise(b->diag, TN_ERR_SHAPE,

@@ -14,7 +14,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "onnx-operators.md"
 REASON = re.compile(r"^- (`test_\w+`(?:, `test_\w+`)*) \(([\w ]+)\): ", re.MULTILINE)
 
 TEXT = """\
-# ONNX conformance
+# ONNX operators: results of the backend tests
 
 The results of the backend tests of the package `onnx` {version}, as
 `scripts/onnx-conformance.py` writes them: each case that the package generates or holds, models of

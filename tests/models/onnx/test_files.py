@@ -139,13 +139,13 @@ REFUSED = {
             name: helper.make_graph([node(op, "x", "z")], name, [], [onnx.ValueInfoProto(name="z")])
             for name, op in (("then_branch", "Exp"), ("else_branch", "IsInf"))}),
               inputs=ports(("x", FLOAT, []))),
-        "ERR_DTYPE", ["'the If'", "output 0 is f32 in one branch and bool in the other"]),
+        "ERR_DTYPE", ["'the If'", "is f32 in the then_branch and bool in the else_branch"]),
     "branches that data takes, of other ranks": (
         model(node("IsNaN", "x", "n"), helper.make_node("If", ["n"], ["y"], name="the If", **{
             name: helper.make_graph([node(op, ins, "z")], name, [], [onnx.ValueInfoProto(name="z")])
             for name, op, ins in (("then_branch", "Exp", "x"), ("else_branch", "Expand", "x s"))}),
               inputs=ports(("x", FLOAT, [])), weights=[("s", np.array([2]))]),
-        "ERR_SHAPE", ["'the If'", "output 0 has shape scalar in one branch and 2 in the other"]),
+        "ERR_SHAPE", ["'the If'", "has shape scalar in the then_branch and 2 in the else_branch"]),
     "an operator of the branch that is taken": (
         model(helper.make_node("If", ["c"], ["y"], name="the If", **{
             name: helper.make_graph([node(op, "x", "z")], name, [], [onnx.ValueInfoProto(name="z")])

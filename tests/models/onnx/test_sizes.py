@@ -292,7 +292,7 @@ EXACT = {
          ("If c -> y", {"then_branch": branch("ReduceSum x -> t", {"keepdims": 0}),
                         "else_branch": branch("Neg x -> e")})],
         {"x": ["n", 3]}, {"0": [0], "1": [1]}, "ERR_SHAPE",
-        ["If", "output 0 has shape scalar in one branch and nx3", "'n' varies"]),
+        ["If", "has shape scalar in the then_branch and nx3", "'n' varies"]),
     "a branch for one size": (
         ["Shape x -> s", "Slice s 0 1 -> n", "Squeeze n -> k", "Less k 2 -> c",
          ("If c -> y", {"then_branch": branch("MatMul w x -> t"),

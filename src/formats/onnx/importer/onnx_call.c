@@ -148,6 +148,12 @@ const onnx_graph *onnx_graph_attribute(const onnx_call *c, const char *name) {
 }
 
 static const node *const *use_elements(onnx_call *c, size_t input, const node *const *e, size_t n) {
+  const node *x = onnx_input(c, input).node;
+  if (!e && x->rank == 1 && !node_is_const(x->dims[0]))
+    onnx_fail(c, TN_ERR_UNSUPPORTED,
+              "the number of elements of input '%.200s' is known only when the model runs; "
+              "give that input of the node a fixed length",
+              c->node->inputs.at[input]);
   if (!e)
     onnx_fail(c, TN_ERR_UNSUPPORTED,
               "input '%.200s' is known only when the model runs; " ONNX_STATIC_HINT,

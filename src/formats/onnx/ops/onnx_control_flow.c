@@ -319,7 +319,7 @@ static const node *max_trip_count(const loop *l, value initial_condition) {
   const node *const *count = onnx_shape_elements(l->c, 0, &n);
   if (n != 1) onnx_fail(l->c, TN_ERR_SHAPE, "the trip count must be a scalar");
   if (l->n_scan_outputs && count[0]->lo > ONNX_SIZE_MAX)
-    onnx_fail(l->c, TN_ERR_UNSUPPORTED, "there is no memory for scan outputs of %lld steps",
+    onnx_fail(l->c, TN_ERR_UNSUPPORTED, "a plan has no memory for scan outputs of %lld steps",
               (long long)count[0]->lo);
   return ix_max(g, count[0], ix_const(g, 0));
 }
@@ -433,13 +433,15 @@ static void import_both(onnx_call *c, const node *condition) {
     const node *x = branch_tensor(c, yes[i], i), *y = branch_tensor(c, no[i], i);
     sizes of_x = sizes_of(x), of_y = sizes_of(y);
     if (x->dtype != y->dtype)
-      onnx_fail(c, TN_ERR_DTYPE, "output %zu is %s in one branch and %s in the other", i,
-                dtype_name((dtype)x->dtype), dtype_name((dtype)y->dtype));
+      onnx_fail(c, TN_ERR_DTYPE,
+                "output '%.200s' is %s in the then_branch and %s in the else_branch",
+                c->node->outputs.at[i], dtype_name((dtype)x->dtype), dtype_name((dtype)y->dtype));
     if (x->rank != y->rank)
-      onnx_fail(c, TN_ERR_SHAPE,
-                "output %zu has shape %s in one branch and %s in the other, and the condition is "
-                "known only when the model runs",
-                i, sizes_text(b, &of_x), sizes_text(b, &of_y));
+      onnx_fail(
+          c, TN_ERR_SHAPE,
+          "output '%.200s' has shape %s in the then_branch and %s in the else_branch, and the "
+          "condition is known only when the model runs",
+          c->node->outputs.at[i], sizes_text(b, &of_x), sizes_text(b, &of_y));
     c->outputs[i] = value_of(condition ? ir_pick(b->ir, condition, x, y) : selected(c, x, y));
   }
 }
