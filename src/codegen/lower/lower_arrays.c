@@ -300,7 +300,7 @@ const node *lower_copy_array(lowering *l, const node *stage, size_t value, const
   const node *x = lower_home_load(l, t, from, e.coords);
   if (o >= 0) x = ir_op2(l->g, (op)o, lower_home_load(l, t, to, e.coords), x);
   x = lower_store(l, to->storage, lower_address(l, to, e.coords), x);
-  x = lower_store_once(l, x, stage, value);
+  x = lower_store_once(l, x, to, stage, value);
   return lower_close_loops(l, &x, NULL, 1, e.loops, e.n);
 }
 

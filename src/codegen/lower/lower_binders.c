@@ -65,7 +65,7 @@ static const node *store_values(lowering *l, const node *s, const home *homes,
     const node *address = lower_stage_address(l, &homes[i], s, i);
     const node *x =
         store_inside(l, storage[i], address, lower_node(l, stage_value(s, i)), loops, levels[i]);
-    effects[i] = lower_store_once(l, x, s, i);
+    effects[i] = lower_store_once(l, x, &homes[i], s, i);
   }
   return lower_close_loops(l, effects, levels, n, loops, stage_n_ranges(s));
 }
@@ -146,7 +146,7 @@ static const node *nest_of_outputs(lowering *l, const node *out) {
       const node *x =
           store_inside(l, lower_node(l, out->src[i]), lower_stage_address(l, &to, stage, i),
                        lower_node(l, v), kept, n_kept);
-      effects[count] = lower_store_once(l, x, stage, i);
+      effects[count] = lower_store_once(l, x, &to, stage, i);
     }
     if (!nodes_contain(effects, count, effects[count])) count++;
   }

@@ -68,13 +68,18 @@ static bool is_shared_along(const team_digit *d, const node *storage) {
   return storage->ints[1] == SPACE_WARP && d->kind == KIND_WARP;
 }
 
-/** True if a digit is in a coordinate of a STAGE's value: its workers store different elements. */
-static bool parts_value(const team_digit *d, const node *stage, size_t value) {
-  for (size_t p = 0; p < stage_rank(stage, value); p++) {
-    const range_set *free = stage_coords(stage, value)[p]->free;
-    if (is_among(d, free->at, free->n)) return true;
-  }
+static bool parts_coords(const team_digit *d, const node *const *coords, size_t n) {
+  for (size_t p = 0; p < n; p++)
+    if (is_among(d, coords[p]->free->at, coords[p]->free->n)) return true;
   return false;
+}
+
+/** True if a digit is in a coordinate of a STAGE's value, or of the part of an output that it is
+    stored to: its workers store different elements. */
+static bool parts_value(const team_digit *d, const home *to, const node *stage, size_t value) {
+  const output_part *part = to->part;
+  return parts_coords(d, stage_coords(stage, value), stage_rank(stage, value)) ||
+         (part && parts_coords(d, part->at, part->param->rank));
 }
 
 /** True if a STAGE runs inside of a digit's range and computes something else for each index. */
@@ -85,13 +90,14 @@ static bool is_open_for(const lowering *l, const team_digit *d, const node *stag
   return false;
 }
 
-const node *lower_store_once(lowering *l, const node *store, const node *stage, size_t value) {
+const node *lower_store_once(lowering *l, const node *store, const home *to, const node *stage,
+                             size_t value) {
   const team_digits *t = &l->teams.digits;
   const node *storage = node_storage_root(store->src[0]), *sum = ix_const(l->g, 0);
   const node_list *open = map_get(&l->teams.open, stage);
   for (size_t i = 0; i < t->all.n; i++) {
     const team_digit *d = &t->all.at[i];
-    bool is_parted = parts_value(d, stage, value) || is_open_for(l, d, stage, open);
+    bool is_parted = parts_value(d, to, stage, value) || is_open_for(l, d, stage, open);
     if (!is_parted && is_shared_along(d, storage)) sum = ix_add(l->g, sum, lower_digit_value(l, d));
   }
   if (node_is_bits(sum, 0)) return store;

@@ -172,9 +172,10 @@ const node *lower_digit_value(lowering *l, const team_digit *d);
 const node *lower_gate(lowering *l, const node *size);
 
 /** A store that one of several workers makes which would store the same: those with the index 0 of
-    each digit of the space's team that is neither in the coordinates of the STAGE's value nor
-   around the STAGE. Storage of a param is everybody's. */
-const node *lower_store_once(lowering *l, const node *store, const node *stage, size_t value);
+    each digit of the space's team that is neither in the coordinates of the STAGE's value, or of
+    the output's part that `to` is, nor around the STAGE. Storage of a param is everybody's. */
+const node *lower_store_once(lowering *l, const node *store, const home *to, const node *stage,
+                             size_t value);
 
 /** True for a FOLD over digits. */
 bool lower_is_team_fold(const node *f);
