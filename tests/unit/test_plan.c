@@ -124,6 +124,10 @@ static void places_may_be_known(void **state) {
     }
     assert_true(found[SIZE / 2] == 0.5f);
   }
+  tn_tensor *one_each = tn_scatter(x, tn_arange(c, 0, SIZE, 1, TN_I64),
+                                   tn_arange(c, 0, SIZE, 1, TN_F32), 0, TN_REDUCTION_ADD);
+  check_ok(c, tn_read(one_each, TN_F32, found, sizeof found));
+  for (size_t k = 0; k < SIZE; k++) assert_true(found[k] == 0.5f + (float)k);
 }
 
 /** One kernel writes a state and sums the old contents that it read. */

@@ -252,11 +252,23 @@ static bool is_only_index(const node *x, const node *size) {
   return node_is_bits(size, 1) && !x->lo && !x->hi;
 }
 
+/** True if the ranges in an index are all a STAGE's: it takes all its values in the STAGE's loops.
+ */
+static bool has_own_ranges(const node *s, const node *x) {
+  for (size_t i = 0; i < x->free->n; i++) {
+    size_t k = 0;
+    while (k < stage_n_ranges(s) && stage_range(s)[k] != x->free->at[i]) k++;
+    if (k == stage_n_ranges(s)) return false;
+  }
+  return true;
+}
+
 bool stage_is_bijection(const node *s, size_t value) {
   const node *const *x = stage_coords(s, value), *const *dims = stage_extents(s, value);
   size_t used = 0;
   for (size_t i = 0; i < stage_rank(s, value); i++)
-    if (!is_only_index(x[i], dims[i]) && !is_range_sum(x[i], dims[i])) return false;
+    if (!is_only_index(x[i], dims[i]) && (!is_range_sum(x[i], dims[i]) || !has_own_ranges(s, x[i])))
+      return false;
   for (size_t k = 0; k < stage_n_ranges(s); k++) {
     size_t times = 0;
     for (size_t i = 0; i < stage_rank(s, value); i++)
