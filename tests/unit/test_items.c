@@ -202,6 +202,31 @@ static void axes_are_split(void **state) {
   check_text(tn_message(c), "part 1, of size -1");
 }
 
+/** A window of known length is written to a state where an element says. */
+static void states_are_written_at_elements(void **state) {
+  tn_context *c = *state;
+  enum { MOST = 5, LENGTH = 3 };
+  float zeros[MOST + LENGTH] = {0}, found[MOST + LENGTH], expected[MOST + LENGTH] = {0};
+  tn_tensor *s = tn_state(tn_from_host(c, tn_shape(MOST + LENGTH), TN_F32, zeros, sizeof zeros));
+  check_ok(c, tn_realize(c, NULL, 0));
+  tn_scope_begin(c);
+  tn_tensor *x = tn_input(c, "x", tn_shape(LENGTH), TN_F32);
+  tn_tensor *at = tn_input(c, "at", TN_SCALAR, TN_I64);
+  tn_dim first = tn_dim_item(at, 0, MOST);
+  tn_assign(tn_slice(s, 0, first, tn_dim_add(c, first, LENGTH), 1), x);
+  tn_binding *b = bind_compiled(c, NULL, 0, NULL);
+  check_ok(c, tn_scope_end(c));
+  for (int64_t i = 0; i <= MOST + 1; i += 2) {
+    const float in[LENGTH] = {(float)i, 1, 2};
+    give_x(b, LENGTH, in);
+    check_bound(b, tn_binding_input(b, "at", TN_SCALAR, TN_I64, &i, sizeof i));
+    assert_int_equal(tn_binding_run(b), i > MOST ? TN_ERR_SHAPE : TN_OK);
+    if (i <= MOST) memcpy(expected + i, in, sizeof in);
+    check_ok(c, tn_read(s, TN_F32, found, sizeof found));
+    for (size_t k = 0; k < MOST + LENGTH; k++) assert_true(found[k] == expected[k]);
+  }
+}
+
 /** A step waits for the bound of its size, of which nothing else in the step tells, and for what
     bounds that. */
 static void bounds_are_computed_before(void **state) {
@@ -911,6 +936,7 @@ int main(void) {
       WITH(slices_are_clamped),
       WITH(slices_are_sliced),
       WITH(axes_are_split),
+      WITH(states_are_written_at_elements),
       WITH(bounds_are_computed_before),
       WITH(bounds_are_checked),
       WITH(sizes_are_realised),

@@ -61,6 +61,12 @@ static void add_all(arena *a, node_list *to, size_t n, const node *const *nodes)
   for (size_t i = 0; i < n; i++) vec_push(a, to, nodes[i]);
 }
 
+/** Adds where an array begins in those that it lies inside of. */
+static void add_starts(arena *a, node_list *to, const values *of, const node *array) {
+  for (const array_place *p; (p = map_get(&of->places, array)); array = p->array)
+    vec_push(a, to, p->start);
+}
+
 /** Lists the nodes in which a value may mention variables. */
 static node_list nodes_of_value(arena *a, const normalised *in, const values *of, const value *v) {
   node_list all = {0};
@@ -76,8 +82,12 @@ static node_list nodes_of_value(arena *a, const normalised *in, const values *of
     add_all(a, &all, v->inputs.tensors.at[i]->rank, v->inputs.tensors.at[i]->dims);
   for (size_t i = 0; i < v->inputs.arrays.n && v->tensor->op != OP_PICK; i++)
     add_all(a, &all, v->inputs.arrays.at[i]->rank, v->inputs.arrays.at[i]->dims);
-  for (size_t i = 0; i < v->memory.stores.n; i++)
-    add_all(a, &all, v->memory.stores.at[i].array->rank, v->memory.stores.at[i].array->dims);
+  for (size_t i = 0; i < v->memory.stores.n; i++) {
+    const value_store *store = &v->memory.stores.at[i];
+    add_all(a, &all, store->array->rank, store->array->dims);
+    add_all(a, &all, store->rank, store->coords);
+    add_starts(a, &all, of, store->array);
+  }
   for (size_t i = 0; v->scan && i < v->scan->n; i++)
     add_all(a, &all, v->scan->state[i].rank, v->scan->state[i].dims);
   if (v->tensor->op == OP_PICK) vec_push(a, &all, v->tensor->src[0]);
