@@ -191,9 +191,10 @@ static const node *index_of(building *r, const node *array, const node *const co
   return index_make(r->g, (dtype)array->dtype, array, 0, array->rank, coords);
 }
 
-static void store_over(building *r, const node *set, value *v, const node *const coords[]) {
+static void store_over(building *r, const node *set, value *v, size_t rank,
+                       const node *const coords[]) {
   vec_push(r->a, &v->inputs.arrays, set->src[0]);
-  add_store(r, v, set, set->rank, coords);
+  add_store(r, v, set, rank, coords);
   map_set(r->a, &r->out->of, set, v);
   map_set(r->a, &r->out->overwriter, set->src[0], v);
 }
@@ -220,7 +221,7 @@ static bool add_as_store(building *r, const node *set) {
   if (!is_input_or_copy(r, old)) return false;
   if (v->memory.stores.n || map_has(&r->is_old, x) || map_has(&r->is_old, set)) return false;
   if (!may_store_over(r, v, old)) return false;
-  store_over(r, set, v, v->coords);
+  store_over(r, set, v, v->rank, v->coords);
   return true;
 }
 
@@ -251,7 +252,7 @@ static void add_set(building *r, const node *set) {
   const node *body = new_contents(r, set, v, coords);
   v->memory.is_never_inlined = true;
   add_value(r, v, body);
-  store_over(r, set, v, coords);
+  store_over(r, set, v, set->rank, coords);
 }
 
 /* Values that a FOLD computes. */
@@ -298,7 +299,7 @@ static void add_scatter(building *r, const node *n) {
   v->updates = u;
   v->memory.is_never_inlined = true;
   add_value(r, v, ir_node(r->g, OP_GROUP, DT_VOID, src, old->rank + 1u, NULL, 0));
-  store_over(r, n, v, v->coords);
+  store_over(r, n, v, v->rank, v->coords);
 }
 
 /** GROUP(value; class) of a scan by classes. */

@@ -14,7 +14,8 @@ typedef struct ir ir;
 /** An array that must hold a value: its own tensor's, or the one that a SET changes. */
 typedef struct value_store {
   const node *array;         /* the tensor, or the SET */
-  const node *const *coords; /* position in the array, over the value's coordinates */
+  const node *const *coords; /* position in the array, over the value's coordinates; of updates, the
+                                coordinates themselves: their body has the place of each */
   size_t rank;
 } value_store;
 
