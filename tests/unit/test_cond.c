@@ -242,6 +242,51 @@ static void bounds_of_one_side_are_its_own(void **state) {
   }
 }
 
+/** An element that both sides read, with other bounds, is checked by those of the side taken: in
+    plans of data, when realised, and where a condition is an input of the plan. */
+static void bounds_of_sides_differ(void **state) {
+  tn_context *c = *state;
+  for (int64_t positive = 2; positive <= 5; positive += 3) {
+    float in[N], found[N], expected[] = {0, 1, 2, 3, 4};
+    for (int64_t i = 0; i < N; i++) in[i] = i < positive ? 1 : -1;
+    tn_tensor *k = count_positive(c, tn_from_host(c, tn_shape(N), TN_F32, in, sizeof in));
+    tn_tensor *few = iota(c, tn_dim_item(k, 0, 3)), *many = tn_neg(iota(c, tn_dim_item(k, 0, 9)));
+    tn_tensor *given = tn_input(c, "given", TN_SCALAR, TN_BOOL), *out[2];
+    out[0] = chosen(c, tn_le(k, tn_int(c, 3)), few, many);
+    out[1] = chosen(c, given, few, many);
+    tn_binding *b = bind_compiled(c, out, 2, NULL);
+    bool is_few = positive <= 3;
+    for (size_t i = 0; i < 5 && !is_few; i++) expected[i] = -expected[i];
+    check_bound(b, tn_binding_input(b, "given", TN_SCALAR, TN_BOOL, &is_few, sizeof is_few));
+    check_bound(b, tn_binding_run(b));
+    check_output(b, "0", (size_t)positive, expected);
+    check_output(b, "1", (size_t)positive, expected);
+    check_ok(c, tn_read(out[0], TN_F32, found, (size_t)positive * sizeof *found));
+    for (int64_t i = 0; i < positive; i++) assert_true(found[i] == expected[i]);
+    is_few = true;
+    check_bound(b, tn_binding_input(b, "given", TN_SCALAR, TN_BOOL, &is_few, sizeof is_few));
+    assert_int_equal(tn_binding_run(b), positive > 3 ? TN_ERR_SHAPE : TN_OK);
+  }
+}
+
+/** Values of the other side that an element and something else would read are not computed. */
+static void shared_values_are_of_the_side_taken(void **state) {
+  tn_context *c = *state;
+  static const float data[] = {5, 3, 1, 3, 9};
+  tn_tensor *x = tn_from_host(c, tn_shape(5), TN_F32, data, sizeof data);
+  tn_tensor *above = tn_masked_select(x, tn_gt(x, tn_num(c, 2))), *sums = tn_cumsum(above, 0);
+  for (int i = 0; i < 2; i++) {
+    tn_tensor *two = tn_full(c, tn_shape(2), TN_F32, 1.5), *out[2];
+    sides s = {{two, tn_num(c, 8)}, {sums, tn_sum(sums, TN_ALL, false)}, 2};
+    choose(c, tn_from_host(c, TN_SCALAR, TN_BOOL, &(bool){!i}, 1), &s, out);
+    tn_tensor *total = tn_cast(tn_sum(out[0], TN_ALL, false), TN_I64);
+    tn_dim size = tn_dim_item(tn_mod(total, tn_int(c, 5)), 0, 5);
+    float found[5];
+    check_ok(c, tn_read(tn_add(iota(c, size), out[1]), TN_F32, found, (i ? 4 : 3) * sizeof *found));
+    assert_true(found[0] == (i ? 44 : 8));
+  }
+}
+
 /** A size that is chosen between two bounds another one, of which one side is out of its own. */
 static void bounds_are_chosen(void **state) {
   tn_context *c = *state;
@@ -588,6 +633,8 @@ int main(void) {
       TEST(sides_may_have_equal_sizes),
       TEST(sizes_of_the_other_side_may_be_impossible),
       TEST(bounds_of_one_side_are_its_own),
+      TEST(bounds_of_sides_differ),
+      TEST(shared_values_are_of_the_side_taken),
       TEST(bounds_are_chosen),
       TEST(branches_make_a_switch),
       TEST(sizes_of_the_other_side_may_overflow),

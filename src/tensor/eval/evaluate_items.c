@@ -10,7 +10,6 @@
 #include "ir/core/topo_sort.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
-#include "ir/index/item_bounds.h"
 #include "tensor/eval/evaluate.h"
 #include "tensor/eval/substitute_values.h"
 #include "tensor/state/graph_input.h"
@@ -26,9 +25,8 @@ typedef struct listing {
   const node *const *roots;
   size_t n;
   VEC(listed_element) all;
+  map guards;  /* of nodes; none: there are no PICKs */
   map readers; /* of each long value that is not known */
-  size_t at;   /* of the element that is tested, */
-  bool is_needed;
 } listing;
 
 static bool is_unknown(const node *n, void *context) { return !computed_value_of(context, n); }
@@ -109,7 +107,19 @@ static map readers_of_long_values(const listing *l, const node_list *order, cons
   return found;
 }
 
-/** The values that an element depends on and other nodes of the graph read too. */
+/** True if a guard holds; `unknown`: what counts for a condition that only runs of plans know. */
+static bool guard_holds(const listing *l, const guard *guard, bool unknown) {
+  value_substitution r = {.c = l->v->c};
+  bool holds = true;
+  for (size_t i = 0; guard && i < guard->n && holds; i++) {
+    const node *c = substitute_values(&r, guard->at[i].condition);
+    holds = node_is_const(c) ? (node_int(c) != 0) == guard->at[i].is_one : unknown;
+  }
+  return holds;
+}
+
+/** The values that an element depends on and other nodes of the graph read too, those of sides that
+    are not taken excepted. */
 static node_list shared_values(const listing *l, const node *element) {
   tn_context *c = l->v->c;
   node_list below = topo_sort(&c->arena, &element, 1, is_unknown, c), shared = {0};
@@ -120,6 +130,7 @@ static node_list shared_values(const listing *l, const node *element) {
     bool is_shared = false;
     for (size_t k = 0; of && k < of->n && !is_shared; k++)
       is_shared = !map_has(&is_below, of->at[k]);
+    is_shared = is_shared && guard_holds(l, map_get(&l->guards, below.at[i]), false);
     if (is_shared) vec_push(&c->arena, &shared, below.at[i]);
   }
   return shared;
@@ -134,28 +145,29 @@ static void list_elements(void *arg) {
   listing *l = arg;
   tn_context *c = l->v->c;
   node_list order = topo_sort(&c->arena, l->roots, l->n, is_unknown, c);
-  map guards = guards_of_nodes(l, &order), loops = nodes_of_loops(&c->arena, &order);
+  map loops = nodes_of_loops(&c->arena, &order);
   map of_runs = nodes_of_runs(c, &order);
+  l->guards = guards_of_nodes(l, &order);
   l->readers = readers_of_long_values(l, &order, &loops);
   for (size_t i = 0; i < order.n; i++) {
     if (order.at[i]->op != OP_ITEM || map_has(&of_runs, order.at[i])) continue;
     const node *element = ir_item_element(c->ir, order.at[i]);
     if (computed_value_of(c, element)) continue;
     retain_for_run(l->v, element);
-    vec_push(&c->arena, &l->all, (listed_element){element, map_get(&guards, order.at[i])});
+    vec_push(&c->arena, &l->all, (listed_element){element, map_get(&l->guards, order.at[i])});
   }
 }
 
-/** Tests the guard of an element; a condition that only runs of plans know counts as true. */
+/** An element whose guard is tested. */
+typedef struct guard_test {
+  const listing *l;
+  const guard *guard;
+  bool holds;
+} guard_test;
+
 static void test_guard(void *arg) {
-  listing *l = arg;
-  const guard *guard = l->all.at[l->at].guard;
-  value_substitution r = {.c = l->v->c};
-  l->is_needed = true;
-  for (size_t i = 0; guard && i < guard->n && l->is_needed; i++) {
-    const node *c = substitute_values(&r, guard->at[i].condition);
-    l->is_needed = !node_is_const(c) || (node_int(c) != 0) == guard->at[i].is_one;
-  }
+  guard_test *t = arg;
+  t->holds = guard_holds(t->l, t->guard, true);
 }
 
 typedef struct element_requests {
@@ -201,9 +213,10 @@ tn_status evaluated_items_open(evaluated_items *v, const node *const roots[], si
   listing l = {.v = v, .roots = roots, .n = n};
   if (!ir_has_items(c->ir)) return TN_OK;
   tn_status s = diag_catch(&c->diag, list_elements, &l);
-  for (; l.at < l.all.n && s == TN_OK; l.at++) {
-    s = diag_catch(&c->diag, test_guard, &l);
-    if (s == TN_OK && l.is_needed) s = evaluate_element(&l, l.all.at[l.at].element);
+  for (size_t i = 0; i < l.all.n && s == TN_OK; i++) {
+    guard_test t = {.l = &l, .guard = l.all.at[i].guard};
+    s = diag_catch(&c->diag, test_guard, &t);
+    if (s == TN_OK && t.holds) s = evaluate_element(&l, l.all.at[i].element);
   }
   return s;
 }
@@ -220,9 +233,6 @@ const node *evaluated_item(tn_context *c, const node *item, const node *most) {
   if (buffer_span(graph_input_of(c, buffer)->memory, &span, &c->diag) != TN_OK ||
       span_read(&span, DT_I64, DT_I64, &value, 1, &c->diag) != TN_OK)
     diag_rethrow(&c->diag);
-  if (value < item->ints[0] || value > node_int(most)) {
-    item_refuse(NULL, "", value, item->ints[0], node_int(most), &c->diag);
-    diag_rethrow(&c->diag);
-  }
-  return ix_const(c->ir, value);
+  bool fits = value >= item->ints[0] && value <= node_int(most);
+  return fits ? ix_const(c->ir, value) : NULL; /* a run that needs it refuses it */
 }

@@ -18,8 +18,8 @@ typedef struct evaluated_items {
 tn_status evaluated_items_open(evaluated_items *v, const node *const roots[], size_t n);
 void evaluated_items_close(evaluated_items *v);
 
-/** The number that an ITEM is, if its element has a value; NULL: it has none. Raises TN_ERR_SHAPE
-    for one outside of its bounds; `most`: the greatest value, a number. */
+/** The number that an ITEM is; NULL: its element has no value, or one outside of its bounds, which
+    a run refuses if it takes the side that the ITEM is of. `most`: the greatest value. */
 const node *evaluated_item(tn_context *c, const node *item, const node *most);
 
 #endif
