@@ -147,7 +147,7 @@ static bool may_be_lanes(estimate *e, const node *binder, const node *range, int
          range_likely_trips(range) >= (double)(MACHINE_VECTORISED_FOLD_LEAST * lanes);
 }
 
-/** True if a binder stores a FOLD's array that lies in its output: updates at addresses of data. */
+/** True if a binder stores a FOLD's array that lies in its output: updates of some elements. */
 static bool stores_updates(const node *binder) {
   for (size_t i = 0; binder->op == OP_STAGE && i < stage_n_values(binder); i++)
     if (stage_placed_fold(binder, i)) return true;
