@@ -340,11 +340,10 @@ TEST(mixed_radix_coordinates_write_once) {
   assert_false(writes_once(t, ix_add(g, ix_scale(g, a, 4), far), 2, both));
 }
 
-/** True if a STAGE over some ranges is proved to span an array of 1 by `columns` elements. */
-static bool spans_row(test *t, const node *x, const node *y, int64_t columns, size_t n,
-                      const node *const ranges[]) {
-  const node *v = ir_const(t->g, DT_F32, 1), *coords[] = {x, y};
-  const node *extents[] = {ix_const(t->g, 1), ix_const(t->g, columns)};
+/** True if a STAGE over some ranges is proved to span an array of two axes. */
+static bool spans(test *t, const node *x, const node *rows, const node *y, const node *columns,
+                  size_t n, const node *const ranges[]) {
+  const node *v = ir_const(t->g, DT_F32, 1), *coords[] = {x, y}, *extents[] = {rows, columns};
   size_t rank = 2;
   return stage_spans_array(stage_make(t->g, &(stage_spec){.n_values = 1,
                                                           .n_ranges = n,
@@ -354,6 +353,11 @@ static bool spans_row(test *t, const node *x, const node *y, int64_t columns, si
                                                           .extents = extents,
                                                           .ranges = ranges}),
                            0);
+}
+
+static bool spans_row(test *t, const node *x, const node *y, int64_t columns, size_t n,
+                      const node *const ranges[]) {
+  return spans(t, x, ix_const(t->g, 1), y, ix_const(t->g, columns), n, ranges);
 }
 
 /** A coordinate that is a range of one index counts for its own axis alone. */
@@ -369,6 +373,25 @@ TEST(coordinates_span_arrays) {
   assert_true(spans_row(t, zero, i, 5, 1, &i));
   assert_false(spans_row(t, zero, ix_mod(g, k, five), 5, 1, &k));
   assert_false(spans_row(t, f, ix_mod(g, k, five), 5, 2, (const node *[]){f, k}));
+}
+
+/** Coordinates are all digits of a number that ranges count together, whose slowest one is open. */
+TEST(digits_of_sums_span_arrays) {
+  ir *g = t->g;
+  const node *n = index_var(g, "n", 0, 100), *two = ix_const(g, 2), *four = ix_const(g, 4);
+  const node *r = range_make(g, ix_scale(g, n, 2), KIND_LOOP), *l = range_make(g, two, KIND_LOOP);
+  const node *q = range_make(g, two, KIND_LOOP), *all[] = {r, l, q};
+  const node *x = ix_add(g, ix_scale(g, r, 2), l);
+  const node *high = ix_floordiv(g, x, four), *low = ix_mod(g, x, four);
+  assert_int_equal(high->op, OP_FLOORDIV);
+  assert_true(spans(t, high, n, low, four, 2, all));
+  assert_false(spans(t, high, ix_add_const(g, n, 1), low, four, 2, all)); /* the last row */
+  assert_false(spans(t, high, n, low, ix_const(g, 5), 2, all));           /* the last column */
+  assert_false(spans(t, high, n, low, four, 3, all));                     /* q */
+  assert_false(spans(t, high, n, low, four, 1, all));                     /* l is another's */
+  assert_false(spans(t, low, four, low, four, 2, all));
+  x = ix_add_const(g, x, 1);
+  assert_false(spans(t, ix_floordiv(g, x, four), n, ix_mod(g, x, four), four, 2, all));
 }
 
 static const node *distinct(test *t, const node *x, const node *key, const node *other) {
@@ -509,6 +532,7 @@ int main(void) {
       cmocka_unit_test(long_chains_of_starts),
       cmocka_unit_test(mixed_radix_coordinates_write_once),
       cmocka_unit_test(coordinates_span_arrays),
+      cmocka_unit_test(digits_of_sums_span_arrays),
       cmocka_unit_test(distinct_coordinates_write_once),
       cmocka_unit_test(random_kernels_as_machine_code),
   };

@@ -595,6 +595,18 @@ static void proved(void *arg) {
   assert_true(left->lo < 0 && ix_prove_nonnegative(g, left));
   assert_false(ix_prove_nonnegative(g, ix_add_const(g, left, -1)));
   assert_ptr_equal(ix_floordiv(g, left, ix_const(g, 2)), ix_const(g, 0));
+  /* q less an ITEM is at least 0, and so are its half, the rest of it, and a choice of these */
+  const node *over = ix_sub(g, q, item), *half_over = ix_floordiv(g, over, ix_const(g, 2));
+  assert_true(half_over->lo < 0 && ix_prove_nonnegative(g, half_over));
+  assert_false(ix_prove_lt(g, zero, half_over));
+  assert_true(ix_prove_nonnegative(g, ix_sub(g, over, half_over)));
+  assert_true(ix_prove_nonnegative(g, ix_add_const(g, ix_sub(g, half_over, over), 40)));
+  assert_false(ix_prove_nonnegative(g, ix_floordiv(g, ix_add_const(g, over, -1), ix_const(g, 2))));
+  const node *either = ir_op3(g, OP_WHERE, ix_lt(g, n, m), over, half_over);
+  assert_true(either->lo < 0 && ix_prove_nonnegative(g, either) && ix_prove_le(g, either, q));
+  assert_true(ix_prove_le(g, either, over) && !ix_prove_le(g, over, either));
+  assert_false(ix_prove_nonnegative(g, ir_op3(g, OP_WHERE, ix_lt(g, n, m), over, less)) ||
+               ix_prove_nonnegative(g, ir_op3(g, OP_WHERE, ix_lt(g, n, m), less, over)));
 }
 
 /** (n div 4 + 1) div 2 = (n + 4) div 8, so that sizes are equal however they were computed. */

@@ -202,6 +202,35 @@ static void axes_are_split(void **state) {
   check_text(tn_message(c), "part 1, of size -1");
 }
 
+/** Parts of a rest, whose size is a difference, have sizes that are never negative. */
+static void rests_are_divided(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 0, N);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n), TN_F32), *out[4];
+  tn_dim k = tn_dim_item(count_positive(c, x), 0, n), rest = tn_dim_sub(c, n, k);
+  tn_dim half = tn_dim_div(c, rest, 2);
+  tn_tensor *after = tn_slice(x, 0, k, TN_END, 1);
+  out[0] = tn_reshape(tn_slice(after, 0, 0, tn_dim_mul(c, half, 2), 1), tn_shape(half, 2));
+  out[0] = tn_sum(out[0], tn_axes(1), false);
+  out[1] = tn_tile(tn_full(c, tn_shape(2), TN_F32, 3), tn_shape(rest));
+  tn_topk(after, half, 0, true, out + 2);
+  out[3] = tn_full(c, tn_shape(tn_dim_div(c, tn_dim_add(c, rest, 1), 2)), TN_F32, 4);
+  tn_binding *b = bind_compiled(c, out, 4, NULL);
+  for (int64_t size = 0; size <= 8; size++) {
+    float in[N], sums[N], threes[2 * N], most[N], fours[N];
+    int64_t positive = (size + 1) / 3, left = size - positive;
+    for (int64_t i = 0; i < size; i++) in[i] = (float)(positive - i);
+    for (int64_t i = 0; i < size; i++) threes[2 * i] = threes[2 * i + 1] = 3, fours[i] = 4;
+    for (int64_t i = 0; i < left / 2; i++) sums[i] = (float)(-4 * i - 1), most[i] = (float)-i;
+    give_x(b, (size_t)size, in);
+    check_bound(b, tn_binding_run(b));
+    check_output_floats(b, "0", (size_t)(left / 2), sums);
+    check_output_floats(b, "1", (size_t)(2 * left), threes);
+    check_output_floats(b, "2", (size_t)(left / 2), most);
+    check_output_floats(b, "3", (size_t)((left + 1) / 2), fours);
+  }
+}
+
 /** A window of known length is written to a state where an element says. */
 static void states_are_written_at_elements(void **state) {
   tn_context *c = *state;
@@ -936,6 +965,7 @@ int main(void) {
       WITH(slices_are_clamped),
       WITH(slices_are_sliced),
       WITH(axes_are_split),
+      WITH(rests_are_divided),
       WITH(states_are_written_at_elements),
       WITH(bounds_are_computed_before),
       WITH(bounds_are_checked),

@@ -10,10 +10,11 @@
 enum { PROOF_STEPS = 48 };
 
 /* Proof of f ≥ 0 by replacement: while the bounds of f do not decide, one term that pulls f down is
-   replaced by a lower bound of it, or a minimum or maximum by its sides. Inner ranges are replaced
-   first, because extents of inner ranges may contain outer ranges and never the other way round; so
-   one order suffices, and only a minimum or a maximum branches: where it pulls f down, f ≥ 0 with
-   either side is enough, else f ≥ 0 with both is needed. */
+   replaced by a lower bound of it, or a minimum, a maximum or a choice by its sides. Inner ranges
+   are replaced first, because extents of inner ranges may contain outer ranges and never the other
+   way round; so one order suffices, and only terms of two sides branch: f ≥ 0 with either side is
+   enough for a minimum that pulls f down and a maximum that does not, else f ≥ 0 with both is
+   needed. */
 
 typedef struct proof {
   ir *g;
@@ -46,16 +47,23 @@ static const node *bounded_factor(const node *atom) {
   return youngest;
 }
 
+/** True for a term that has the value of one of its last two sources. */
+static bool has_sides(const node *atom) {
+  return atom->op == OP_MIN || atom->op == OP_MAX || atom->op == OP_WHERE;
+}
+
 /** The node that disappears when the term c·atom is replaced by a lower bound or by its sides: the
     atom, or a factor of it. NULL: no lower bound is known. */
 static const node *replaceable_node(const node *atom, int64_t c) {
   const node *bound;
   int64_t below;
-  if (atom->op == OP_MIN || atom->op == OP_MAX) return atom;
+  bool is_quotient =
+      atom->op == OP_FLOORDIV && atom->src[1]->op == OP_CONST && atom->src[1]->lo > 0;
+  if (has_sides(atom) || (is_quotient && atom->lo < 0)) return atom;
   if (c > 0) return NULL;
   switch (atom->op) {
   case OP_MUL: return bounded_factor(atom);
-  case OP_FLOORDIV: return atom->src[1]->op == OP_CONST && atom->src[1]->lo > 0 ? atom : NULL;
+  case OP_FLOORDIV: return is_quotient ? atom : NULL;
   default: /* an interval has bounds that are constants */
     bound = upper_bound(atom, &below);
     return bound && bound->op != OP_CONST ? atom : NULL;
@@ -108,26 +116,29 @@ static const node *finer_quotient(const affine_form *f, const node *quotient) {
   return NULL;
 }
 
-/** Adds the lower bound of c·floor(x/d), c < 0: c·floor(x/d) ≥ c·x/d; or that of the same quotient
-    as floor(floor(x/e)/(d/e)), where the form has floor(x/e). The whole form is scaled up so that
-    factors are integers; the sign of the form stays. */
+/** Adds the lower bound of c·floor(x/d): c·x/d for c < 0, else c·(x − d + 1)/d. Where c < 0 and the
+    form has a finer floor(x/e), the quotient is that of floor(x/e) by d/e. The whole form is scaled
+    by `times`, so that factors are integers: f ≥ 0 just if times·f + times − 1 ≥ 0, as f is one. */
 static void lower_quotient(affine_form *f, const node *atom, int64_t c) {
-  const node *finer = finer_quotient(f, atom);
+  const node *finer = c < 0 ? finer_quotient(f, atom) : NULL;
   int64_t d = node_int(atom->src[1]) / (finer ? node_int(finer->src[1]) : 1),
           times = d / greatest_common_divisor(d, c);
-  f->offset = affine_mul_exact(f, f->offset, times);
+  f->offset = affine_add_exact(f, affine_mul_exact(f, f->offset, times), times - 1);
   for (size_t i = 0; i < f->n; i++) f->factor[i] = affine_mul_exact(f, f->factor[i], times);
-  affine_add_scaled(f, finer ? finer : atom->src[0], affine_mul_exact(f, c, times) / d);
+  int64_t of_x = affine_mul_exact(f, c, times) / d;
+  affine_add_scaled(f, finer ? finer : atom->src[0], of_x);
+  if (c > 0) f->offset = affine_add_exact(f, f->offset, affine_mul_exact(f, of_x, 1 - d));
 }
 
-/** Replaces a term by its lower bound; a minimum or maximum by its source `side`. */
+/** Replaces a term by its lower bound; one that has sides by the first or the second. */
 static void replace_term(proof *p, affine_form *f, size_t term, size_t side) {
   const node *atom = f->atom[term], *bound;
   int64_t c = f->factor[term], below;
   affine_add_term(f, atom, affine_mul_exact(f, c, -1));
   switch (atom->op) {
   case OP_MIN:
-  case OP_MAX: affine_add_scaled(f, atom->src[side], c); return;
+  case OP_MAX:
+  case OP_WHERE: affine_add_scaled(f, atom->src[atom->n_src - 2 + side], c); return;
   case OP_MUL: lower_product(p, f, atom, c); return;
   case OP_FLOORDIV: lower_quotient(f, atom, c); return;
   default:
@@ -147,9 +158,9 @@ static bool prove_form_nonnegative(proof *p, affine_form *f) {
     if (bounds.lo >= 0) return true;
     if (bounds.hi < 0 || !p->steps_left || !choose_term(f, &term)) return false;
     p->steps_left--;
-    op o = (op)f->atom[term]->op;
-    if (o == OP_MIN || o == OP_MAX) {
-      bool either_is_enough = (o == OP_MIN) == (f->factor[term] < 0);
+    if (has_sides(f->atom[term])) {
+      op o = (op)f->atom[term]->op;
+      bool either_is_enough = o != OP_WHERE && (o == OP_MIN) == (f->factor[term] < 0);
       affine_form first = *f;
       replace_term(p, &first, term, 0);
       if (prove_form_nonnegative(p, &first) == either_is_enough) return either_is_enough;

@@ -216,35 +216,41 @@ const node *stage_overwriting_range(ir *g, const node *stage, size_t value) {
   return NULL;
 }
 
-/** True if a size is `unit` times an extent. */
-static bool is_multiple(const node *size, const node *extent, int64_t unit) {
-  int64_t offset;
-  if (ix_terms(size) != ix_terms(extent)) return false;
-  for (size_t i = 0; i < ix_terms(extent); i++) {
-    int64_t wanted;
-    if (__builtin_mul_overflow(ix_coefficient_at(extent, i), unit, &wanted) ||
-        ix_coefficient(size, ix_atom(extent, i)) != wanted)
-      return false;
+/** True if a·p and b·q are one size. */
+static bool products_are_equal(const node *a, int64_t p, const node *b, int64_t q) {
+  int64_t left, right;
+  bool is_equal = ix_terms(a) == ix_terms(b);
+  for (size_t i = 0; i <= ix_terms(a) && is_equal; i++) {
+    bool is_term = i < ix_terms(a);
+    int64_t of_a = is_term ? ix_coefficient_at(a, i) : ix_offset(a);
+    int64_t of_b = is_term ? ix_coefficient(b, ix_atom(a, i)) : ix_offset(b);
+    is_equal = !__builtin_mul_overflow(of_a, p, &left) &&
+               !__builtin_mul_overflow(of_b, q, &right) && left == right;
   }
-  return !__builtin_mul_overflow(ix_offset(extent), unit, &offset) && ix_offset(size) == offset;
+  return is_equal;
 }
 
-/** True if an index is one range of extent `size`, or a sum of ranges in mixed radix, each with the
-    product of the smaller extents as its coefficient, that counts from 0 to size − 1. The extent of
-    the slowest one may vary. */
-static bool is_range_sum(const node *x, const node *size) {
-  int64_t unit = 1;
-  if (x->op == OP_RANGE) return range_extent(x) == size;
-  for (size_t left = ix_terms(x); left; left--) {
+/** An index that counts from 0 to top·unit − 1. */
+typedef struct counter {
+  const node *top; /* the extent of the slowest range */
+  int64_t unit;
+} counter;
+
+/** Reads an index that is a range, or a sum of ranges in mixed radix, each with the product of the
+    smaller extents as its coefficient. The extent of the slowest one may vary. False for others. */
+static bool read_counter(const node *x, counter *c) {
+  *c = (counter){x->op == OP_RANGE ? range_extent(x) : NULL, 1};
+  for (size_t left = x->op == OP_RANGE || ix_offset(x) ? 0 : ix_terms(x); left; left--) {
     size_t i = 0;
-    while (i < ix_terms(x) && ix_coefficient_at(x, i) != unit) i++;
+    while (i < ix_terms(x) && ix_coefficient_at(x, i) != c->unit) i++;
     if (i == ix_terms(x) || ix_atom(x, i)->op != OP_RANGE) return false;
     const node *extent = range_extent(ix_atom(x, i));
-    if (left == 1 && !ix_offset(x)) return is_multiple(size, extent, unit);
-    if (!node_is_const(extent)) return false;
-    unit *= node_int(extent);
+    if (left == 1)
+      c->top = extent;
+    else if (!node_is_const(extent) || __builtin_mul_overflow(c->unit, node_int(extent), &c->unit))
+      return false;
   }
-  return !ix_offset(x) && node_is_bits(size, (uint64_t)unit);
+  return c->top != NULL;
 }
 
 /** True if an index is proved to be 0 and the size to be 1: other indices are outside. */
@@ -266,8 +272,10 @@ static bool has_own_ranges(const node *s, const node *x) {
 bool stage_is_bijection(const node *s, size_t value) {
   const node *const *x = stage_coords(s, value), *const *dims = stage_extents(s, value);
   size_t used = 0;
+  counter c;
   for (size_t i = 0; i < stage_rank(s, value); i++)
-    if (!is_only_index(x[i], dims[i]) && (!is_range_sum(x[i], dims[i]) || !has_own_ranges(s, x[i])))
+    if (!is_only_index(x[i], dims[i]) && (!read_counter(x[i], &c) || !has_own_ranges(s, x[i]) ||
+                                          !products_are_equal(dims[i], 1, c.top, c.unit)))
       return false;
   for (size_t k = 0; k < stage_n_ranges(s); k++) {
     size_t times = 0;
@@ -279,36 +287,38 @@ bool stage_is_bijection(const node *s, size_t value) {
   return used == stage_n_ranges(s);
 }
 
-/** The coordinate of an array that is the digit of a range which begins at `unit`; the rank: none.
+/** The coordinate of an array that is the digit of a number which begins at `unit`; the rank: none.
  */
-static size_t find_digit(const node *s, size_t value, const node *range, int64_t unit) {
+static size_t find_digit(const node *s, size_t value, const node *number, int64_t unit) {
   const node *const *x = stage_coords(s, value);
   size_t i = 0, rank = stage_rank(s, value);
   for (; i < rank; i++) {
     part p = part_of(x[i]);
-    if (p.of == range && p.unit == unit && p.radix != 1) break;
+    if (p.of == number && p.unit == unit && p.radix != 1) break;
   }
   return i;
 }
 
-/** True if a coordinate takes each value of an axis, given that the range's extent is the axis
-   times the coordinate's unit. */
+/** True if a coordinate takes each value of an axis, given that its number counts to the axis times
+   the coordinate's unit. */
 static bool takes_all(const node *x, const node *size) {
   int64_t radix = part_of(x).radix;
   return !radix || size->hi <= radix;
 }
 
-/** True if some of an array's coordinates are all digits of a range, each with the values of its
-    axis. Counts them in *n, but for the only indices of their axes. */
-static bool takes_digits(const node *s, size_t value, const node *range, size_t *n) {
+/** True if some of an array's coordinates are all digits of a number that the STAGE's ranges count,
+    each with the values of its axis. Counts them in *n, but for the only indices of their axes. */
+static bool takes_digits(const node *s, size_t value, const node *number, size_t *n) {
   const node *const *dims = stage_extents(s, value);
+  counter c;
   int64_t unit = 1;
+  if (!read_counter(number, &c) || !has_own_ranges(s, number)) return false;
   for (size_t k = 0; k < stage_rank(s, value); k++) {
-    size_t i = find_digit(s, value, range, unit);
+    size_t i = find_digit(s, value, number, unit);
     if (i == stage_rank(s, value)) return false;
     const node *x = stage_coords(s, value)[i];
     *n += !is_only_index(x, dims[i]);
-    if (is_multiple(range_extent(range), dims[i], unit)) return takes_all(x, dims[i]);
+    if (products_are_equal(c.top, c.unit, dims[i], unit)) return takes_all(x, dims[i]);
     if (!node_is_bits(dims[i], (uint64_t)part_of(x).radix) ||
         __builtin_mul_overflow(unit, node_int(dims[i]), &unit))
       return false;
@@ -316,14 +326,30 @@ static bool takes_digits(const node *s, size_t value, const node *range, size_t 
   return false;
 }
 
+/** True if a coordinate is the first digit of its number. */
+static bool is_first_digit(const node *x) {
+  part p = part_of(x);
+  return p.unit == 1 && p.radix != 1;
+}
+
 bool stage_spans_array(const node *s, size_t value) {
-  size_t n = 0;
+  size_t n = 0, rank = stage_rank(s, value);
   if (stage_is_bijection(s, value)) return true;
-  for (size_t k = 0; k < stage_n_ranges(s); k++)
-    if (!takes_digits(s, value, stage_range(s)[k], &n)) return false;
-  for (size_t i = 0; i < stage_rank(s, value); i++)
-    n += is_only_index(stage_coords(s, value)[i], stage_extents(s, value)[i]);
-  return n == stage_rank(s, value);
+  for (size_t k = 0; k < stage_n_ranges(s); k++) {
+    size_t numbers = 0; /* that the range counts */
+    for (size_t i = 0; i < rank; i++)
+      numbers += is_first_digit(stage_coords(s, value)[i]) &&
+                 node_is_free_in(stage_range(s)[k], stage_coords(s, value)[i]);
+    if (numbers != 1) return false;
+  }
+  for (size_t i = 0; i < rank; i++) {
+    const node *x = stage_coords(s, value)[i];
+    if (is_only_index(x, stage_extents(s, value)[i]))
+      n++;
+    else if (is_first_digit(x) && !takes_digits(s, value, part_of(x).of, &n))
+      return false;
+  }
+  return n == rank;
 }
 
 bool node_reads_memory(ir *g, const node *x) {

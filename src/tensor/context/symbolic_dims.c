@@ -7,6 +7,7 @@
 #include "tensor/context/symbolic_dims.h"
 
 #include "ir/index/index_arithmetic.h"
+#include "ir/index/index_proof.h"
 #include "tensor/context/shape.h"
 
 #include <string.h>
@@ -221,7 +222,7 @@ void dims_to_nodes(builder *b, tn_shape shape, const node *sizes[]) {
                TN_MAX_RANK);
   for (int32_t i = 0; i < shape.rank; i++) {
     sizes[i] = dim_to_node(b, shape.size[i]);
-    if (sizes[i]->lo < 0)
+    if (!ix_prove_nonnegative(b->ir, sizes[i]))
       diag_raise(b->diag, TN_ERR_SHAPE, "axis %d has size %lld%s, which is negative", (int)i,
                  (long long)sizes[i]->lo, node_is_const(sizes[i]) ? "" : " at least");
   }

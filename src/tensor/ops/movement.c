@@ -300,7 +300,7 @@ static const node *repeat_axis(builder *b, const node *x, size_t axis, const nod
 }
 
 static void check_repeats(builder *b, const node *repeats) {
-  if (repeats->lo < 0)
+  if (!ix_prove_nonnegative(b->ir, repeats))
     diag_raise(b->diag, TN_ERR_SHAPE, "the number of repeats, %s, %s negative",
                size_text(b, repeats), repeats->hi < 0 ? "is" : "may be");
 }

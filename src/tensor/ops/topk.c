@@ -132,8 +132,9 @@ void build_topk(builder *b, value x, const node *k, int64_t axis, bool largest, 
   x = value_typed(b, x);
   size_t at = axis_of(b, axis, x.node->rank);
   const node *size = x.node->dims[at], *rest = ix_sub(b->ir, size, k);
-  bool fits = is_checked(k, size) || (k->lo >= 0 && ix_prove_nonnegative(b->ir, rest));
-  if (!fits && k->lo >= 0 && (size_is_computed(b, k) || size_is_computed(b, size))) {
+  bool is_size = ix_prove_nonnegative(b->ir, k),
+       fits = is_checked(k, size) || (is_size && ix_prove_nonnegative(b->ir, rest));
+  if (!fits && is_size && (size_is_computed(b, k) || size_is_computed(b, size))) {
     k = size_at_most(b, k, size);
   } else if (!fits) {
     b->needed = rest;

@@ -3,6 +3,7 @@
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
+#include "ir/index/index_proof.h"
 #include "tensor/ops/expressions.h"
 #include "tensor/ops/operators.h"
 
@@ -35,7 +36,7 @@ static void build_window(onnx_call *c, double a0, double a1, double a2) {
   size_t n;
   const node *const *size = onnx_size_elements(c, 0, &n);
   if (n != 1) onnx_fail(c, TN_ERR_SHAPE, "input 'size' has %zu elements, expected 1", n);
-  if (size[0]->lo < 0) onnx_fail(c, TN_ERR_SHAPE, "the size may be negative");
+  if (!ix_prove_nonnegative(b->ir, size[0])) onnx_fail(c, TN_ERR_SHAPE, "the size may be negative");
   dtype in = t == DT_F64 ? DT_F64 : DT_F32;
   bool is_periodic = onnx_int_attribute(c, "periodic", 1) != 0;
   const node *period = is_periodic ? size[0] : ix_add_const(b->ir, size[0], -1);

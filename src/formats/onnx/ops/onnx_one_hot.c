@@ -3,6 +3,7 @@
 #include "formats/onnx/importer/shape_tensors.h"
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"
+#include "ir/index/index_proof.h"
 #include "tensor/ops/operators.h"
 
 /** Reshapes a tensor of one element to a scalar. */
@@ -23,7 +24,8 @@ void onnx_OneHot(onnx_call *c) {
               "the depth is known only when the model runs; " ONNX_STATIC_HINT);
   if (values.node->rank != 1 || !node_is_bits(values.node->dims[0], 2))
     onnx_fail(c, TN_ERR_SHAPE, "input 2 must have two elements");
-  if (depth[0]->lo < 0) onnx_fail(c, TN_ERR_SHAPE, "the depth may be negative");
+  if (!ix_prove_nonnegative(b->ir, depth[0]))
+    onnx_fail(c, TN_ERR_SHAPE, "the depth may be negative");
   size_t axis = onnx_normalise_axis(c, onnx_int_attribute(c, "axis", -1), rank + 1);
   if (dtype_is_float((dtype)index.node->dtype)) index = build_cast(b, index, DT_I64);
   value hot = build_one_hot(b, index, depth[0], DT_BOOL);
