@@ -313,6 +313,40 @@ static void bounds_are_chosen(void **state) {
   assert_int_equal(count, 1);
 }
 
+/** Where only the size of a result is used, a run neither computes nor checks the side that is not
+    taken: in plans and when evaluated. */
+static void sizes_of_results_are_of_the_side_taken(void **state) {
+  tn_context *c = *state;
+  int count = 0;
+  const float data[N] = {1, 1, 1, 1, 1, 1, 1};
+  for (int i = 0; i < 4; i++) {
+    bool is_given = i % 2, takes = i < 2; /* 7 is out of bounds where taken */
+    tn_tensor *x = is_given ? tn_input(c, "x", tn_shape(N), TN_F32)
+                            : tn_from_host(c, tn_shape(N), TN_F32, data, sizeof data);
+    tn_tensor *on = is_given ? tn_input(c, "given", TN_SCALAR, TN_BOOL)
+                             : tn_from_host(c, TN_SCALAR, TN_BOOL, &takes, sizeof takes);
+    tn_tensor *above = tn_masked_select(counted(c, x, &count), tn_gt(x, tn_num(c, 0)));
+    tn_dim k = tn_dim_item(count_positive(c, x), 2, 5);
+    tn_tensor *yes = tn_slice(above, 0, 0, k, 1), *y = chosen(c, on, yes, iota(c, 3));
+    tn_dim size = tn_type_of(y).shape.size[0];
+    tn_tensor *of_size = tn_add(iota(c, tn_dim_div(c, size, 2)), tn_num(c, 1));
+    float found = 0;
+    count = 0;
+    if (!is_given) {
+      tn_status s = tn_read(of_size, TN_F32, &found, sizeof found);
+      assert_int_equal(s, takes ? TN_ERR_SHAPE : TN_OK);
+      assert_true(found == (takes ? 0 : 1) && (takes || !count));
+      continue;
+    }
+    tn_binding *b = bind_compiled(c, &of_size, 1, NULL);
+    give_x(b, N, data);
+    check_bound(b, tn_binding_input(b, "given", TN_SCALAR, TN_BOOL, &takes, sizeof takes));
+    assert_int_equal(tn_binding_run(b), takes ? TN_ERR_SHAPE : TN_OK);
+    if (!takes) check_output(b, "0", 1, (float[]){1});
+    assert_true(takes || !count);
+  }
+}
+
 /** A side of a branch may be in as many others as the cases of a switch. */
 static void branches_make_a_switch(void **state) {
   enum { CASES = 40 };
@@ -636,6 +670,7 @@ int main(void) {
       TEST(bounds_of_sides_differ),
       TEST(shared_values_are_of_the_side_taken),
       TEST(bounds_are_chosen),
+      TEST(sizes_of_results_are_of_the_side_taken),
       TEST(branches_make_a_switch),
       TEST(sizes_of_the_other_side_may_overflow),
       TEST(branches_nest),

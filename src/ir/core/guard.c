@@ -3,19 +3,18 @@
 
 #include <string.h>
 
-/** True if size i of a PICK is a WHERE between the sizes of its sides, and so has its condition. */
-static bool is_chosen_size(const node *pick, size_t i) {
-  const node *size = pick->src[3 + i], *a = pick->src[1]->dims[i], *b = pick->src[2]->dims[i];
-  return size->op == OP_WHERE && a != b && size->src[1] == a && size->src[2] == b;
+/** The ITEM or variable from 0 to 1 that a comparison finds to be 1; NULL for others. Ranges count
+    through both values. */
+static const node *tested_index(const node *condition) {
+  if (condition->op != OP_LT || !node_is_bits(condition->src[0], 0)) return NULL;
+  const node *c = condition->src[1];
+  bool is_known_first = c->op == OP_ITEM || c->op == OP_VAR;
+  return is_known_first && c->lo >= 0 && c->hi <= 1 ? c : NULL;
 }
 
-guard_table guard_table_of(arena *a, const node *const nodes[], size_t n) {
-  guard_table t = {.a = a};
-  for (size_t i = 0; i < n; i++)
-    for (size_t k = 0; nodes[i]->op == OP_PICK && k < nodes[i]->rank; k++)
-      if (is_chosen_size(nodes[i], k))
-        map_set(a, &t.condition_of, nodes[i]->src[3 + k]->src[0], (void *)nodes[i]->src[0]);
-  return t;
+const node *guard_condition(const node *n) {
+  if (n->op == OP_WHERE && n->dtype == DT_INDEX) return tested_index(n->src[0]);
+  return n->op == OP_PICK ? n->src[0] : NULL;
 }
 
 /** The guard of a list in order, of which the table takes a copy. */
@@ -73,9 +72,6 @@ const guard *guard_common(guard_table *t, const guard *a, const guard *b) {
 }
 
 const guard *guard_of_source(guard_table *t, const guard *of, const node *n, size_t i) {
-  const node *c = NULL;
-  if (!of || !i || i > 2) return of;
-  if (n->op == OP_PICK) c = n->src[0];
-  if (n->op == OP_WHERE && n->dtype == DT_INDEX) c = map_get(&t->condition_of, n->src[0]);
+  const node *c = of && (i == 1 || i == 2) ? guard_condition(n) : NULL;
   return c ? guard_with(t, of, c, i == 1) : of;
 }

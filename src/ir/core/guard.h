@@ -1,10 +1,10 @@
 /* Guards: the conditions under which a value is needed. PICK(c, a, b) needs a only where the index
-   c is 1, and b only where it is 0, and an index WHERE of the same condition likewise. A guard is a
-   set of such literals, all of which must hold; equal guards of a table are one pointer. */
+   c is 1, and b only where it is 0; a size WHERE(0 < c, a, b) likewise, whether or not the graph
+   has the PICK whose size it is. A guard is a set of such literals, all of which must hold; equal
+   guards of a table are one pointer. */
 #ifndef TENON_IR_CORE_GUARD_H
 #define TENON_IR_CORE_GUARD_H
 
-#include "base/map.h"
 #include "ir/core/topo_sort.h"
 
 /** An index from 0 to 1, and the value that it must have. */
@@ -18,15 +18,14 @@ typedef struct guard {
   const guard_literal *at;
 } guard;
 
-/** All guards made so far; in arena `a`. */
+/** All guards made so far; in arena `a`, all else zero at first. */
 typedef struct guard_table {
   arena *a;
   VEC(const guard *) at;
-  map condition_of; /* condition of a WHERE → the index that it tests */
 } guard_table;
 
-/** A table for the PICKs among these nodes. */
-guard_table guard_table_of(arena *a, const node *const nodes[], size_t n);
+/** The index that decides which of its sources 1 and 2 a node needs; NULL: it needs both. */
+const node *guard_condition(const node *n);
 
 /** The guard without literals. */
 const guard *guard_always(guard_table *t);

@@ -94,7 +94,7 @@ static void run_kernel(run *r, const node *n) {
 
 static void evaluate(run *r, const node *n);
 
-/** True unless all that reads a node is in sides that PICKs do not take. */
+/** True unless all that reads a node is in sides that are not taken. */
 static bool is_needed(const run *r, const node *n) {
   const guard *g = r->nodes.guards ? r->nodes.guards[tensor_position(r, n)] : NULL;
   for (size_t i = 0; g && i < g->n; i++)
@@ -278,10 +278,10 @@ static void find_joined(run *r) {
 /** Finds under which conditions each node is needed, from the roots back. */
 static void find_guards(run *r) {
   const node_list *order = &r->nodes.order;
-  guard_table t = guard_table_of(&r->work, order->at, order->n);
-  bool has_picks = false;
-  for (size_t i = 0; i < order->n; i++) has_picks |= order->at[i]->op == OP_PICK;
-  if (!has_picks) return;
+  guard_table t = {.a = &r->work};
+  bool has_choices = false;
+  for (size_t i = 0; i < order->n; i++) has_choices |= guard_condition(order->at[i]) != NULL;
+  if (!has_choices) return;
   const guard **guards = arena_calloc(&r->work, order->n, sizeof *guards);
   for (size_t i = 0; i < r->n; i++) guards[tensor_position(r, r->roots[i])] = guard_always(&t);
   for (size_t i = order->n; i-- > 0;)

@@ -29,7 +29,7 @@ typedef struct node_table {
   int64_t *index;       /* values of index nodes */
   uint32_t *uses;       /* reads that are still to come */
   bool *is_joined;      /* elementwise nodes that their only reader, a REDUCE, computes */
-  const guard **guards; /* NULL: there are no PICKs */
+  const guard **guards; /* NULL: each node is needed */
 } node_table;
 
 typedef struct run {

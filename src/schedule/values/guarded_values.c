@@ -147,16 +147,16 @@ static void add_condition_items(ir *g, guarding *r, value *v) {
 }
 
 void guarded_values_find(ir *g, const normalised *in, values *v) {
-  node_list picks = {0};
+  bool has_choices = in->items != NULL; /* sizes too */
   for (size_t i = 0; i < v->at.n; i++) {
     v->at.at[i]->guard = NULL;
-    if (v->at.at[i]->tensor->op == OP_PICK) vec_push(ir_arena(g), &picks, v->at.at[i]->tensor);
+    has_choices |= v->at.at[i]->tensor->op == OP_PICK;
   }
-  guarding r = {.t = guard_table_of(ir_arena(g), picks.at, picks.n), .in = in, .v = v};
+  guarding r = {.t = {.a = ir_arena(g)}, .in = in, .v = v};
   late_values_find(g, in, &r.t, v);
   if (in->items)
     v->item_guards = arena_calloc(ir_arena(g), in->items->at.n + 1, sizeof *v->item_guards);
-  if (!picks.n) return;
+  if (!has_choices) return;
   r.steps = find_steps(ir_arena(g), v);
   find_guards(&r);
   skip_unneeded(g, &r);

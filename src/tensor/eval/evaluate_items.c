@@ -17,7 +17,7 @@
 /** An element that may have to be evaluated. */
 typedef struct listed_element {
   const node *element;
-  const guard *guard; /* NULL: there are no PICKs */
+  const guard *guard; /* NULL: always */
 } listed_element;
 
 typedef struct listing {
@@ -25,20 +25,20 @@ typedef struct listing {
   const node *const *roots;
   size_t n;
   VEC(listed_element) all;
-  map guards;  /* of nodes; none: there are no PICKs */
+  map guards;  /* of nodes; none: all are needed */
   map readers; /* of each long value that is not known */
 } listing;
 
 static bool is_unknown(const node *n, void *context) { return !computed_value_of(context, n); }
 
-/** The guard of each node, from the roots back; none if there are no PICKs. */
+/** The guard of each node, from the roots back; none if all are needed. */
 static map guards_of_nodes(const listing *l, const node_list *order) {
   arena *a = &l->v->c->arena;
-  guard_table t = guard_table_of(a, order->at, order->n);
+  guard_table t = {.a = a};
   map guards = {0};
-  bool has_picks = false;
-  for (size_t i = 0; i < order->n; i++) has_picks |= order->at[i]->op == OP_PICK;
-  if (!has_picks) return guards;
+  bool has_choices = false;
+  for (size_t i = 0; i < order->n; i++) has_choices |= guard_condition(order->at[i]) != NULL;
+  if (!has_choices) return guards;
   for (size_t i = 0; i < l->n; i++) map_set(a, &guards, l->roots[i], (void *)guard_always(&t));
   for (size_t i = order->n; i-- > 0;) {
     const node *n = order->at[i];
