@@ -150,8 +150,8 @@ static bool has_places(const executable *p) {
 
 /* Lists by segment. */
 
-/** Lists numbers below n, all but those that `of` gives NEVER, by what it gives: a number below
-    n_keys. */
+/** Sorts the numbers below n by of[i], which is below n_keys, and leaves out those whose of[i] is
+    NEVER. While key k is filled, its end so far is first[k + 1]. */
 static segment_list list_by(arena *a, const size_t of[], size_t n, size_t n_keys) {
   segment_list list = {.at = arena_alloc(a, (n + 1) * sizeof *list.at),
                        .first = arena_calloc(a, n_keys + 2, sizeof *list.first)};

@@ -347,6 +347,51 @@ static void sizes_of_results_are_of_the_side_taken(void **state) {
   }
 }
 
+static void double_it(void *user, tn_tensor *index, tn_tensor *const state[], tn_tensor *const x[],
+                      tn_tensor *next[], tn_tensor *y[]) {
+  (void)index, (void)x, (void)y;
+  tn_tensor *twice = tn_mul(state[0], tn_num(user, 2));
+  next[0] = twice;
+}
+
+typedef struct body {
+  tn_context *c;
+  tn_tensor *on;
+} body;
+
+/** A loop that comes after a branch, as those of sorts are, needs the side taken alone. */
+static void loops_read_the_side_taken(void **state) {
+  tn_context *c = *state;
+  int count = 0;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32);
+  tn_tensor *given = tn_input(c, "given", TN_SCALAR, TN_BOOL);
+  tn_dim k = tn_dim_item(tn_cast(tn_sum(counted(c, x, &count), TN_ALL, false), TN_I64), 0, 4000);
+  tn_tensor *y = chosen(c, given, iota(c, k), iota(c, 3)), *out[3] = {tn_sort(y, 0, true)};
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = double_it;
+  d.user = c;
+  d.steps = 2;
+  tn_scan(c, &d, &y, 1, NULL, 0, out + 1, 0);
+  d.steps = tn_type_of(y).shape.size[0];
+  tn_tensor *ones = tn_full(c, tn_shape(2), TN_F32, 1);
+  tn_scan(c, &d, &ones, 1, NULL, 0, out + 2, 0);
+  for (size_t i = 0; i < 3; i++) {
+    tn_binding *b = bind_compiled(c, out + i, 1, NULL);
+    for (int round = 0; round < 3; round++) {
+      bool takes = round > 0;
+      float in[N] = {round == 1 ? 1 : 3000};
+      count = 0;
+      give_x(b, N, in);
+      check_bound(b, tn_binding_input(b, "given", TN_SCALAR, TN_BOOL, &takes, sizeof takes));
+      assert_int_equal(tn_binding_run(b), round == 2 ? TN_ERR_SHAPE : TN_OK);
+      assert_true(takes || !count);
+      if (round == 2) continue;
+      const float want[2][3][3] = {{{2, 1, 0}, {0, 4, 8}, {8, 8}}, {{1, 0}, {0, 4}, {4, 4}}};
+      check_output(b, "0", i == 2 || takes ? 2 : 3, want[takes][i]);
+    }
+  }
+}
+
 /** A side of a branch may be in as many others as the cases of a switch. */
 static void branches_make_a_switch(void **state) {
   enum { CASES = 40 };
@@ -441,18 +486,6 @@ static void branches_nest(void **state) {
     assert_int_equal(runs, expected);
   }
 }
-
-static void double_it(void *user, tn_tensor *index, tn_tensor *const state[], tn_tensor *const x[],
-                      tn_tensor *next[], tn_tensor *y[]) {
-  (void)index, (void)x, (void)y;
-  tn_tensor *twice = tn_mul(state[0], tn_num(user, 2));
-  next[0] = twice;
-}
-
-typedef struct body {
-  tn_context *c;
-  tn_tensor *on;
-} body;
 
 static void add_or_double(void *user, tn_tensor *index, tn_tensor *const state[],
                           tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
@@ -671,6 +704,7 @@ int main(void) {
       TEST(shared_values_are_of_the_side_taken),
       TEST(bounds_are_chosen),
       TEST(sizes_of_results_are_of_the_side_taken),
+      TEST(loops_read_the_side_taken),
       TEST(branches_make_a_switch),
       TEST(sizes_of_the_other_side_may_overflow),
       TEST(branches_nest),

@@ -3,13 +3,13 @@
 
 #include <string.h>
 
-/** The ITEM or variable from 0 to 1 that a comparison finds to be 1; NULL for others. Ranges count
-    through both values. */
+/** The ITEM or variable from 0 to 1 that a comparison finds to be 1; NULL for others: a RANGE
+   changes inside of a run, so no step can be skipped by it. */
 static const node *tested_index(const node *condition) {
   if (condition->op != OP_LT || !node_is_bits(condition->src[0], 0)) return NULL;
   const node *c = condition->src[1];
-  bool is_known_first = c->op == OP_ITEM || c->op == OP_VAR;
-  return is_known_first && c->lo >= 0 && c->hi <= 1 ? c : NULL;
+  bool is_one_per_run = c->op == OP_ITEM || c->op == OP_VAR;
+  return is_one_per_run && c->lo >= 0 && c->hi <= 1 ? c : NULL;
 }
 
 const node *guard_condition(const node *n) {

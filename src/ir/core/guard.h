@@ -1,7 +1,7 @@
 /* Guards: the conditions under which a value is needed. PICK(c, a, b) needs a only where the index
-   c is 1, and b only where it is 0; a size WHERE(0 < c, a, b) likewise, whether or not the graph
-   has the PICK whose size it is. A guard is a set of such literals, all of which must hold; equal
-   guards of a table are one pointer. */
+   c is 1, and b only where it is 0; a size WHERE(0 < c, a, b) likewise, where c is an ITEM or a
+   variable, whether or not the graph has the PICK whose size it is. A guard is a set of such
+   literals, all of which must hold; equal guards of a table are one pointer. */
 #ifndef TENON_IR_CORE_GUARD_H
 #define TENON_IR_CORE_GUARD_H
 

@@ -1,6 +1,6 @@
-/* Implements proofs of a ≥ 0, a ≤ b and a < b for index expressions: replaces terms that pull the
-   difference down by lower bounds, from the innermost range outwards, until interval bounds decide
-   or the steps run out. */
+/* Implements proofs of a ≥ 0, a ≤ b and a < b for index expressions: replaces terms of the
+   difference by lower bounds or their sides, from the innermost range outwards, until interval
+   bounds decide or the steps run out. */
 #include "ir/index/index_proof.h"
 
 #include "ir/core/affine.h"
@@ -9,12 +9,12 @@
 
 enum { PROOF_STEPS = 48 };
 
-/* Proof of f ≥ 0 by replacement: while the bounds of f do not decide, one term that pulls f down is
-   replaced by a lower bound of it, or a minimum, a maximum or a choice by its sides. Inner ranges
-   are replaced first, because extents of inner ranges may contain outer ranges and never the other
-   way round; so one order suffices, and only terms of two sides branch: f ≥ 0 with either side is
-   enough for a minimum that pulls f down and a maximum that does not, else f ≥ 0 with both is
-   needed. */
+/* Proof of f ≥ 0 by replacement: while the bounds of f do not decide, one term is replaced by a
+   lower bound of it, or a minimum, a maximum or a choice by its sides. Inner ranges are replaced
+   first, because extents of inner ranges may contain outer ranges and never the other way round; so
+   one order suffices, and only terms of two sides branch:
+   - c·min(a, b), c < 0, and c·max(a, b), c > 0: f ≥ 0 with either side is enough;
+   - the other signs, and c·where(p, a, b): f ≥ 0 with both sides is needed. */
 
 typedef struct proof {
   ir *g;
@@ -59,15 +59,11 @@ static const node *replaceable_node(const node *atom, int64_t c) {
   int64_t below;
   bool is_quotient =
       atom->op == OP_FLOORDIV && atom->src[1]->op == OP_CONST && atom->src[1]->lo > 0;
-  if (has_sides(atom) || (is_quotient && atom->lo < 0)) return atom;
+  if (has_sides(atom) || (is_quotient && (c < 0 || atom->lo < 0))) return atom;
   if (c > 0) return NULL;
-  switch (atom->op) {
-  case OP_MUL: return bounded_factor(atom);
-  case OP_FLOORDIV: return is_quotient ? atom : NULL;
-  default: /* an interval has bounds that are constants */
-    bound = upper_bound(atom, &below);
-    return bound && bound->op != OP_CONST ? atom : NULL;
-  }
+  if (atom->op == OP_MUL) return bounded_factor(atom);
+  bound = upper_bound(atom, &below);
+  return bound && bound->op != OP_CONST ? atom : NULL; /* an interval has constant bounds */
 }
 
 /** Chooses the term to replace: the one of the youngest replaceable node, as inner ranges are
@@ -118,7 +114,8 @@ static const node *finer_quotient(const affine_form *f, const node *quotient) {
 
 /** Adds the lower bound of c·floor(x/d): c·x/d for c < 0, else c·(x − d + 1)/d. Where c < 0 and the
     form has a finer floor(x/e), the quotient is that of floor(x/e) by d/e. The whole form is scaled
-    by `times`, so that factors are integers: f ≥ 0 just if times·f + times − 1 ≥ 0, as f is one. */
+    by `times`, so that factors are integers: f ≥ 0 just if times·f + times − 1 ≥ 0, as f is an
+   integer. */
 static void lower_quotient(affine_form *f, const node *atom, int64_t c) {
   const node *finer = c < 0 ? finer_quotient(f, atom) : NULL;
   int64_t d = node_int(atom->src[1]) / (finer ? node_int(finer->src[1]) : 1),

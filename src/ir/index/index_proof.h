@@ -1,6 +1,6 @@
 /* Proves inequalities between index expressions, by which bounds checks are dropped and divisions
-   simplified. Interval bounds decide first; then terms that pull the difference down are replaced
-   one by one by bounds of their own: a range by its extent − 1, a remainder by its divisor − 1, an
+   simplified. Interval bounds decide first; then terms of the difference are replaced one by one by
+   bounds of their own: a range by its extent − 1, a remainder by its divisor − 1, an
    ITEM by the greatest value that its run lets pass. A minimum, maximum or choice (WHERE) is
    replaced by either side, or by both one after the other. */
 #ifndef TENON_IR_INDEX_INDEX_PROOF_H

@@ -332,6 +332,9 @@ static bool is_first_digit(const node *x) {
   return p.unit == 1 && p.radix != 1;
 }
 
+/* Each range counts one number, so no coordinate is a digit of two numbers, and n is the rank just
+   if each coordinate is covered. */
+
 bool stage_spans_array(const node *s, size_t value) {
   size_t n = 0, rank = stage_rank(s, value);
   if (stage_is_bijection(s, value)) return true;

@@ -10,7 +10,7 @@
 bool stage_is_bijection(const node *s, size_t value);
 
 /** True if the coordinates of a value take each element of the array, as a bijection does, or where
-    coordinates are the digits of a flattened range: r div 2, r mod 2. */
+    coordinates are the digits of a range or a sum of ranges: r div 2, r mod 2. */
 bool stage_spans_array(const node *s, size_t value);
 
 /** True if a node is computed from elements of memory, and not from ranges and sizes alone. */

@@ -262,7 +262,7 @@ static void number_nodes(run *r) {
 }
 
 /** Finds the elementwise nodes that a REDUCE alone reads, and computes. Such a node and its reader
-    are in the same loops and the same sides of PICKs. */
+    are in the same loops and on the same sides of choices. */
 static void find_joined(run *r) {
   node_table *t = &r->nodes;
   t->is_joined = arena_calloc(&r->work, t->order.n, sizeof *t->is_joined);

@@ -17,8 +17,8 @@ static node_list nodes_of_step(arena *a, const normalised *in, const schedule *s
     vec_push(a, &all, s->buffers.at[step->buffers[i]].size);
   for (size_t i = 0; i < in->loops.n; i++) {
     if (in->loops.at[i] != step->plan) continue;
-    const node_list *vars = &in->loop_vars.at[i];
-    for (size_t k = 0; k < vars->n; k++) vec_push(a, &all, vars->at[k]);
+    const node_list *sizes = &in->loop_sizes.at[i];
+    for (size_t k = 0; k < sizes->n; k++) vec_push(a, &all, sizes->at[k]);
   }
   return all;
 }

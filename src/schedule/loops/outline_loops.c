@@ -255,15 +255,24 @@ static node_list extract_loop(extracting *l, const node *loop) {
   return x.sources;
 }
 
-/** Lists the variables of ITEMs that a loop mentions. */
-static void add_loop_vars(extracting *l, const extracted_loop *p) {
-  node_list all = {0}, vars = {0};
+/** Lists the index expressions of a loop, in which it may mention variables of ITEMs: whole ones,
+   as the sizes of sides that a run does not take are not needed. */
+static void add_loop_sizes(extracting *l, const extracted_loop *p) {
+  node_list all = {0}, sizes = {0};
+  map found = {0};
   vec_push(l->a, &all, range_extent(loop_range(p->loop)));
+  if (l->n->items) vec_push(l->a, &sizes, all.at[0]);
   for (size_t i = 0; i < p->body.n_roots; i++) vec_push(l->a, &all, p->body.roots[i]);
   node_list order = topo_sort(l->a, all.at, all.n, NULL, NULL);
-  for (size_t i = 0; l->n->items && i < order.n; i++)
-    if (map_has(&l->n->items->of, order.at[i])) vec_push(l->a, &vars, order.at[i]);
-  vec_push(l->a, &l->n->loop_vars, vars);
+  for (size_t i = 0; l->n->items && i < order.n; i++) {
+    const node *n = order.at[i];
+    for (size_t k = 0; n->dtype != DT_INDEX && k < n->n_src; k++) {
+      if (n->src[k]->dtype != DT_INDEX || map_has(&found, n->src[k])) continue;
+      map_set(l->a, &found, n->src[k], (void *)n);
+      vec_push(l->a, &sizes, n->src[k]);
+    }
+  }
+  vec_push(l->a, &l->n->loop_sizes, sizes);
 }
 
 /* The graph around the loops. */
@@ -328,7 +337,7 @@ void loops_extract(ir *g, const schedule_request *r, normalised *n, size_t depth
     extracted *e = arena_alloc(l.a, sizeof *e);
     e->sources = extract_loop(&l, at);
     e->number = n->loops.n;
-    add_loop_vars(&l, n->loops.at[e->number - 1]);
+    add_loop_sizes(&l, n->loops.at[e->number - 1]);
     map_set(l.a, &l.plans, at, e);
   }
   for (size_t i = 0; i < n->n_roots; i++) n->roots[i] = image_of(&l, n->roots[i]);

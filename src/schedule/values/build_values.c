@@ -95,9 +95,9 @@ static void add_store(building *r, value *v, const node *array, size_t rank,
 }
 
 /** The reduction of a single element: a sum starts from 0, so that of −0 is 0. */
-static const node *reduce_single(building *r, const node *add_reduced, const node *v) {
+static const node *reduce_single(building *r, const node *n, const node *v) {
   uint64_t start;
-  op o = (op)add_reduced->ints[0];
+  op o = (op)n->ints[0];
   if (!op_identity(o, (dtype)v->dtype, &start)) return v;
   return ir_op2(r->g, o, v, ir_const_bits(r->g, (dtype)v->dtype, start));
 }
@@ -257,17 +257,12 @@ static void add_set(building *r, const node *set) {
 
 /* Values that a FOLD computes. */
 
-/** True if an axis of an array is indexed by a coordinate of the updates alone: elements that
-    differ along it are apart. */
-static bool is_own_axis(building *r, const value *v, const node *index, const node *dim,
-                        uint64_t *apart) {
-  if (node_is_const(index)) return index->lo >= 0 && index->hi < dim->lo;
+/** Notes the coordinate of the updates that an axis of an array is indexed by, if it is one:
+    updates that differ along it are apart. */
+static void note_own_axis(building *r, const value *v, const node *index, const node *dim,
+                          uint64_t *apart) {
   for (size_t k = 0; k < v->rank; k++)
-    if (index == v->coords[k] && ix_prove_le(r->g, v->dims[k], dim)) {
-      *apart |= UINT64_C(1) << k;
-      return true;
-    }
-  return false;
+    if (index == v->coords[k] && ix_prove_le(r->g, v->dims[k], dim)) *apart |= UINT64_C(1) << k;
 }
 
 /** An element of a SCATTER's values or indices, of old contents alone: of an array of their own
@@ -290,7 +285,7 @@ static void add_scatter(building *r, const node *n) {
   for (size_t i = 0; i < old->rank; i++) {
     const node *index = update_element(r, n->src[2 + i], old, v);
     src[1 + i] = element_coordinate(r->g, index, old->dims[i]);
-    is_own_axis(r, v, src[1 + i], old->dims[i], &apart);
+    note_own_axis(r, v, src[1 + i], old->dims[i], &apart);
   }
   u->op = n->ints[0];
   u->is_distinct = n->n_int > 1;

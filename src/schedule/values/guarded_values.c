@@ -6,6 +6,7 @@
    the copy's readers. */
 #include "schedule/values/guarded_values.h"
 
+#include "ir/core/build.h"
 #include "ir/core/ir.h"
 #include "ir/index/index_arithmetic.h"
 #include "schedule/values/late_values.h"
@@ -171,7 +172,7 @@ const node *guarded_values_condition(ir *g, const guard *guard) {
   for (size_t i = 0; guard && i < guard->n; i++) {
     const node *c = guard->at[i].condition;
     const node *holds = guard->at[i].is_one ? c : ix_sub(g, ix_const(g, 1), c);
-    all = all ? ix_min(g, all, holds) : holds; /* products of sums would be multiplied out */
+    all = all ? ir_op2(g, OP_MIN, all, holds) : holds; /* products would be multiplied out */
   }
   return all;
 }

@@ -1,4 +1,4 @@
-/* Values that not every run needs: those whose readers are all on sides that PICKs do not take. */
+/* Values that not every run needs: those whose readers are all on sides that are not taken. */
 #ifndef TENON_SCHEDULE_VALUES_GUARDED_VALUES_H
 #define TENON_SCHEDULE_VALUES_GUARDED_VALUES_H
 

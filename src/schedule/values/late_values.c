@@ -92,8 +92,8 @@ static node_list nodes_of_value(arena *a, const normalised *in, const values *of
     add_all(a, &all, v->scan->state[i].rank, v->scan->state[i].dims);
   if (v->tensor->op == OP_PICK) vec_push(a, &all, v->tensor->src[0]);
   if (v->tensor->op == OP_RESULT && v->tensor->ints[2]) {
-    const node_list *vars = &in->loop_vars.at[v->tensor->ints[2] - 1];
-    add_all(a, &all, vars->n, vars->at);
+    const node_list *sizes = &in->loop_sizes.at[v->tensor->ints[2] - 1];
+    add_all(a, &all, sizes->n, sizes->at);
   }
   return all;
 }

@@ -15,7 +15,7 @@ typedef struct normalised {
   map n_copies;                       /* a node → the number of them */
   VEC(struct extracted_loop *) loops; /* of the RESULTs in it, by number − 1 */
   const schedule_items *items;        /* NULL: there are none */
-  VEC(node_list) loop_vars;           /* the variables of ITEMs that each of the loops mentions */
+  VEC(node_list) loop_sizes;          /* index expressions of each of the loops */
   size_t n_labelled;
   size_t device; /* of what is anybody's */
 } normalised;
