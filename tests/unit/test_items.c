@@ -337,6 +337,9 @@ static void sizes_are_realised(void **state) {
   tn_dim less = tn_dim_item(tn_sum(y, TN_ALL, false), 0, 2);
   assert_int_equal(tn_dim_value(c, less, &value), TN_ERR_SHAPE);
   check_text(tn_message(c), "a size is 3, an element of a tensor; it must be from 0 to 2");
+  assert_int_equal(tn_read(tn_arange(c, 0, less, 1, TN_I64), TN_I64, found, sizeof found),
+                   TN_ERR_SHAPE);
+  check_text(tn_message(c), "a size is 3, an element of a tensor; it must be from 0 to 2");
   assert_int_equal(tn_dim_value(c, tn_dim_var(c, "n", 0, 3), &value), TN_ERR_ARGUMENT);
   assert_int_equal(tn_dim_value(c, 5, NULL), TN_ERR_ARGUMENT);
   check_ok(c, tn_dim_value(c, 5, &value));

@@ -17,9 +17,9 @@ typedef struct cond_job {
   tn_cond_desc desc;
   tn_tensor *condition;
   size_t n;
-  const node *first;  /* index: 1 where the condition holds; retained. NULL: it changes from step to
-                         step of a loop, */
-  const node *select; /* and this is the condition, a bool of rank 0; retained */
+  const node *first;    /* index: 1 where the condition holds; retained. NULL: `select` is used */
+  const node *select;   /* the condition, a bool of rank 0, where steps of a loop compute it;
+                           retained. NULL elsewhere */
   tn_tensor **returned; /* of both branches, one after the other */
   value *results;       /* in the context's arena */
 } cond_job;

@@ -7,6 +7,7 @@
 #include "tensor/eval/evaluate.h"
 
 #include "device/memory/buffer_resize.h"
+#include "tensor/context/symbolic_dims.h"
 #include "tensor/eval/computation.h"
 #include "tensor/eval/evaluate_items.h"
 #include "tensor/eval/substitute_values.h"
@@ -223,9 +224,13 @@ static void set_computed_values(evaluation *v, evaluated_node *e) {
 /** Makes the BUFFERs of all values. States come last, so that no value lies in a state's storage.
  */
 static void make_values(evaluation *v) {
-  for (size_t i = 0; i < v->nodes.n; i++)
-    if (!holds_own_value(v, &v->nodes.at[i]))
-      v->nodes.at[i].result = computation_add(&v->computation, v->nodes.at[i].root);
+  uint64_t count;
+  for (size_t i = 0; i < v->nodes.n; i++) {
+    if (holds_own_value(v, &v->nodes.at[i])) continue;
+    if (!dims_static_count(v->nodes.at[i].root, &count))
+      refuse_evaluated_items(v->c, v->nodes.at[i].original);
+    v->nodes.at[i].result = computation_add(&v->computation, v->nodes.at[i].root);
+  }
   reference_counts_find_needed(&v->computation.counts);
   const node **buffers = arena_calloc(&v->c->arena, v->computation.results.n + 1, sizeof *buffers);
   for (int is_state = 0; is_state <= 1; is_state++)

@@ -10,6 +10,7 @@
 #include "ir/core/topo_sort.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
+#include "ir/index/item_bounds.h"
 #include "tensor/eval/evaluate.h"
 #include "tensor/eval/substitute_values.h"
 #include "tensor/state/graph_input.h"
@@ -225,14 +226,37 @@ void evaluated_items_close(evaluated_items *v) {
   for (size_t i = 0; i < v->elements.n; i++) ir_release(v->c->ir, v->elements.at[i]);
 }
 
-const node *evaluated_item(tn_context *c, const node *item, const node *most) {
+/** Reads the element of an ITEM; false if it has no value. */
+static bool read_element(tn_context *c, const node *item, int64_t *value) {
   const node *buffer = computed_value_of(c, ir_item_element(c->ir, item));
   tn_span span;
-  int64_t value = 0;
-  if (!buffer || !node_is_const(most)) return NULL;
-  if (buffer_span(graph_input_of(c, buffer)->memory, &span, &c->diag) != TN_OK ||
-      span_read(&span, DT_I64, DT_I64, &value, 1, &c->diag) != TN_OK)
+  if (buffer && (buffer_span(graph_input_of(c, buffer)->memory, &span, &c->diag) != TN_OK ||
+                 span_read(&span, DT_I64, DT_I64, value, 1, &c->diag) != TN_OK))
     diag_rethrow(&c->diag);
+  return buffer != NULL;
+}
+
+const node *evaluated_item(tn_context *c, const node *item, const node *most) {
+  int64_t value = 0;
+  if (!node_is_const(most) || !read_element(c, item, &value)) return NULL;
   bool fits = value >= item->ints[0] && value <= node_int(most);
   return fits ? ix_const(c->ir, value) : NULL; /* a run that needs it refuses it */
+}
+
+void refuse_evaluated_items(tn_context *c, const node *tensor) {
+  value_substitution r = {.c = c};
+  const node *sizes[IR_MAX_RANK];
+  map is_left = {0};
+  for (size_t k = 0; k < tensor->rank; k++) sizes[k] = substitute_values(&r, tensor->dims[k]);
+  node_list left = topo_sort(&c->arena, sizes, tensor->rank, NULL, NULL);
+  for (size_t i = 0; i < left.n; i++) map_set(&c->arena, &is_left, left.at[i], (void *)tensor);
+  for (size_t i = 0; i < r.image.n; i++) {
+    const node *n = r.image.at[i].key, *most = n->op == OP_ITEM ? n->src[n->n_src - 1] : NULL;
+    int64_t value;
+    if (!most || !map_has(&is_left, r.image.at[i].value) || !read_element(c, n, &value)) continue;
+    most = substitute_values(&r, most);
+    if (!node_is_const(most)) continue;
+    item_refuse(NULL, "", value, n->ints[0], node_int(most), &c->diag);
+    diag_rethrow(&c->diag);
+  }
 }

@@ -13,13 +13,17 @@ typedef struct evaluated_items {
 } evaluated_items;
 
 /** Evaluates the elements of the ITEMs that nodes depend on, but for those that runs of plans
-    compute, and those that only sides of PICKs need which are not taken. No catch is active; a
-   failure is in the context's diag. */
+    compute, and those that only sides need which are not taken. No catch is active; a failure is in
+    the context's diag. */
 tn_status evaluated_items_open(evaluated_items *v, const node *const roots[], size_t n);
 void evaluated_items_close(evaluated_items *v);
 
 /** The number that an ITEM is; NULL: its element has no value, or one outside of its bounds, which
     a run refuses if it takes the side that the ITEM is of. `most`: the greatest value. */
 const node *evaluated_item(tn_context *c, const node *item, const node *most);
+
+/** Raises the refusal of an ITEM that is outside of its bounds and that a tensor's sizes depend on,
+    if there is one. */
+void refuse_evaluated_items(tn_context *c, const node *tensor);
 
 #endif
