@@ -18,8 +18,15 @@
 #include "tensor/ops/sort.h"
 
 /* Elements of a block; blocks for each of k from which an axis is divided, and the most k; elements
-   up to which ranks are counted. */
-enum { TOPK_BLOCK = 16, TOPK_BLOCKS_LEAST = 4, TOPK_DIVIDED_MOST = 256, TOPK_RANKED_MOST = 1024 };
+   up to which ranks are counted, as sorting more takes less; blocks of an open axis up to which
+   their ranks are counted. */
+enum {
+  TOPK_BLOCK = 16,
+  TOPK_BLOCKS_LEAST = 4,
+  TOPK_DIVIDED_MOST = 256,
+  TOPK_RANKED_MOST = 256,
+  TOPK_BLOCKS_MOST = 1024
+};
 
 /** The indices of the first k elements by rank, along the last axis. */
 static const node *first_by_rank(builder *b, const node *ranks, const node *k) {
@@ -103,14 +110,14 @@ static const node *first_of_blocks(builder *b, const node *key, const node *k,
 static bool is_open(const node *key, const node *k) {
   const node *n = key->dims[key->rank - 1];
   return key->rank < SIZES_MAX_RANK - 1 && k->hi >= 1 &&
-         TOPK_BLOCK * TOPK_BLOCKS_LEAST * k->hi <= TOPK_RANKED_MOST && n->lo <= TOPK_RANKED_MOST &&
-         n->hi > TOPK_BLOCK * TOPK_RANKED_MOST;
+         TOPK_BLOCK * TOPK_BLOCKS_LEAST * k->hi <= TOPK_BLOCKS_MOST && n->lo <= TOPK_BLOCKS_MOST &&
+         n->hi > TOPK_BLOCK * TOPK_BLOCKS_MOST;
 }
 
 /** The same for an axis of open size: by ranks, by ranks of blocks, or by sorting it. */
 static const node *first_of_open(builder *b, const node *key, const node *k) {
   const node *n = key->dims[key->rank - 1];
-  int64_t few = TOPK_BLOCK * TOPK_BLOCKS_LEAST * k->hi, most = TOPK_BLOCK * TOPK_RANKED_MOST;
+  int64_t few = TOPK_BLOCK * TOPK_BLOCKS_LEAST * k->hi, most = TOPK_BLOCK * TOPK_BLOCKS_MOST;
   const node *of_many = node_pick_by_size(b, n, most, first_of_blocks(b, key, k, first_of_ranked),
                                           first_of_sorted(b, key, k));
   return node_pick_by_size(b, n, few, first_of_ranked(b, key, k), of_many);
