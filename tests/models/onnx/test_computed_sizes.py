@@ -147,6 +147,9 @@ CASES = {
                                    node("Concat", ["rest", "count"], ["to"], axis=0),
                                    node("Range", ["s0", "n24", "s1"], ["e"]),
                                    node("Reshape", ["e", "to"], ["y"])],
+    "Reshape to the shape of a slice": COUNT + [
+        node("Slice", ["m", "all", "count", "one"], ["v"]), node("Shape", ["v"], ["s"]),
+        node("Reshape", ["v", "s"], ["y"])],
     "Pad by a count": COUNT + [node("Concat", ["count", "all"], ["pads"], axis=0),
                                node("Pad", ["x", "pads"], ["y"])],
     "Split at a count": COUNT + [

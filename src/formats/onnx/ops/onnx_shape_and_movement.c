@@ -81,7 +81,7 @@ static void require_nonzero_size(onnx_call *c, size_t i, const node *size, const
   if (input_size) input_factors = list_factors(b, input_size);
   for (size_t k = 0; k < factors.n; k++) {
     const node *n = factors.at[k];
-    if (n->lo > 0 || n->hi < 0 || n->op == OP_ITEM || is_sum_of_sizes(n) ||
+    if (n->lo > 0 || n->hi < 0 || size_is_computed(b, n) || is_sum_of_sizes(n) ||
         nodes_contain(input_factors.at, input_factors.n, n))
       continue;
     b->needed = ix_add_const(b->ir, n, -1);
