@@ -1505,7 +1505,7 @@ class Check(Case):
         self.assertEqual(told["first"]["node"], "product 0")
         self.assertLess(told["first"]["runs"], 6)
         shown = on_terminal("check", str(path), "--tolerance=0", "--bisect", TERM="xterm")
-        self.assertRegex(shown, r"\rrun 1, \d+ node values left\x1b\[K")
+        self.assertRegex(shown, r"\rrun [12], \d+ node values left\x1b\[K")
 
     def test_types_shapes_and_special_numbers(self):
         with_nan = self.array("x.npy", np.array([np.nan, np.inf, -np.inf, -1, 0, 2], np.float32))
@@ -1540,6 +1540,16 @@ class Check(Case):
         told = json.loads(tenon("check", path, "--input=s=[3, 2]", "--nodes", "--json").stdout)
         self.assertEqual([v["shape"] for v in told["nodes"]], [[3, 2], [3, 2]])
         self.assertTrue(told["equal"])
+
+    def test_failures_name_nodes(self):
+        path = model(self.file("m.onnx"),
+                     [helper.make_node("Compress", ["x", "c"], ["kept"], axis=0),
+                      helper.make_node("Add", ["kept", "w"], ["y"], name="sum")],
+                     [value("x", TensorProto.FLOAT, [3]), value("c", TensorProto.BOOL, [3]),
+                      value("w", TensorProto.FLOAT, [3])], [value("y", TensorProto.FLOAT, ["n"])])
+        done = tenon("check", path, "--input=c=[1, 0, 1]", status=1)
+        self.assertRegex(done.stderr, r"m\.onnx: .*'sum'.*: 2 is not 3|m\.onnx: .*'sum'.*: 3 is not 2")
+        self.assertEqual(done.stdout, "")
 
     def test_sequences_are_left_out(self):
         path = model(self.file("m.onnx"),

@@ -53,6 +53,7 @@ typedef struct check {
   file_map bytes; /* of the file */
   tn_model_file *file;
   model_inputs inputs;
+  value_map computed;             /* the outputs of a compiled run */
   checked_values outputs, values; /* values: of nodes */
   found_difference found;
   bool differs;
@@ -99,13 +100,11 @@ static void interpret(check *k, const tn_model *m, bool all) {
 }
 
 static void compare_outputs(check *k) {
-  value_map computed = {0};
-  model_values_compute(k->c, &k->model.desc, &k->model.inputs, &computed);
-  for (size_t i = 0; i < computed.entries.n; i++) {
-    const char *name = computed.entries.at[i].key;
+  for (size_t i = 0; i < k->computed.entries.n; i++) {
+    const char *name = k->computed.entries.at[i].key;
     const host_array *expected = string_map_get(&k->model.interpreted, name);
     if (!expected) diag_raise(&k->c->diag, TN_ERR_INTERNAL, "output %s was not interpreted", name);
-    checked_value v = check_value(&k->model, name, computed.entries.at[i].value, expected);
+    checked_value v = check_value(&k->model, name, k->computed.entries.at[i].value, expected);
     vec_push(&k->c->arena, &k->outputs, v);
     k->differs |= checked_value_differs(&v);
   }
@@ -340,6 +339,8 @@ static void check_model(void *arg) {
   k->inputs = model_inputs_make(c, m, &o->input, o->seed);
   model_values_add_inputs(c, &k->inputs, &k->model.inputs);
   read_nodes(k);
+  /* Compiled runs name nodes in errors, and so come first. */
+  model_values_compute(c, &k->model.desc, &k->model.inputs, &k->computed);
   interpret(k, m, o->nodes || o->bisect);
   compare_outputs(k);
   if (k->differs && !o->nodes && !o->bisect) interpret(k, m, true);
