@@ -63,6 +63,10 @@ so in all versions, or in those that are named.
 - Values that decide ranks, axes and steps, and that are computed from the model's data.
 - Windows (Conv, pooling) along an axis whose size a run computes, unless it is known before the run to be
   long enough.
+- Squeeze and Reshape to a scalar of an axis whose size a run computes: Gather by a scalar index, or a ReduceSum
+  with keepdims=0, takes its only element. A number in a Reshape, an Expand or a TopK's K that a run compares with
+  a computed size is a computed size itself, also where it is 1.
+- SequenceAt by an index that a run computes.
 - Two sizes that must be equal and of which a run computes one, unless they come of one node or the operator
   is one of those below for which the run compares them.
 
@@ -205,8 +209,9 @@ as MaxPool gives it.
 
 - NonMaxSuppression takes a step for each box that a class may give, `max_output_boxes_per_class` or
   all boxes, also where fewer are left: a limit close to what is needed is faster.
-- TopK sorts the whole axis where it has more than 1024 elements, and fewer than 64 k or k over 256 (of an
-  axis of open size: more than 16384, or k over 16); else it compares 16 k elements with each other, or, of a short axis, each with each.
+- TopK sorts the whole axis where it has more than 256 elements, and fewer than 64 k or k over 256 (of an axis of
+  open size: more than 16384, or k over 16); else it compares 16 k elements with each other, or, of a short axis,
+  each with each.
 - ConvTranspose multiplies the zeros between the elements too where its stride does not divide its
   kernel, as 2 and 3, or with dilations: with strides of 2 along two axes that is four times the work.
 - Pow to other exponents than −3, −2, −1, −0.5, 0.5 and 2 to 6, Sin, Cos and Tan: about ten, and
